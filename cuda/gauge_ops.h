@@ -2,8 +2,8 @@
  * gauge_ops.h: arguments of the table's entries that make links and site-diagonal terms of a
  * configuration, and of its checks. Included by ops.h.
  *
- * All run on queue 0; what returns numbers (plaquette, unitarity, diag_invert) is synchronous. Not
- * collective. Errors: those of ops.h; results are set only on success.
+ * All run on queue 0; what returns numbers (plaquette, unitarity, diag_exp, diag_invert) is
+ * synchronous. Not collective. Errors: those of ops.h; results are set only on success.
  */
 #ifndef QK_CUDA_GAUGE_OPS_H
 #define QK_CUDA_GAUGE_OPS_H
@@ -31,10 +31,20 @@ typedef struct qk_unitarity_args {
   double *dev, *det, *link_trace;
 } qk_unitarity_args_t;
 
-/* out = the local links, compressed. Its memory: links_bytes. */
+/* Open boundary in t (docs/physics.md): the fields that an operator acts on are 0 on the outer
+ * slices, the first and the last one of the lattice. T is 1 there, and its number has `edge` added
+ * on the slices next to them. */
+typedef struct qk_open {
+  int32_t is; /* 0: t has another boundary, and edge says nothing */
+  double edge;
+} qk_open_t;
+
+/* out = the local links, compressed. Its memory: links_bytes. open: links that begin or end on an
+ * outer slice are 0, which 8 reals cannot hold. */
 typedef struct qk_links_set_args {
   qk_gauge_args_t gauge;
   qk_links_t out;
+  int32_t open;
 } qk_links_set_args_t;
 
 /* out = in in another precision: in is double; neither has 8 reals, and out no more than in. */
@@ -51,8 +61,21 @@ typedef struct qk_clover_set_args {
   qk_gauge_args_t gauge;
   double csw, diag;
   double plane[QK_PLANES]; /* factors of csw by plane */
+  qk_open_t open;
   qk_local_t out;
 } qk_clover_set_args_t;
+
+/* out = number exp(factor in), both fields in double, of A alone; in may be out. A = V L V^+ by
+ * Jacobi rotations, so that the error is a few eps (1 + |factor A|) of the largest eigenvalue of
+ * the result, however large that is; traces are kept. beyond: sites where an element is not finite,
+ * or larger than `most`. */
+typedef struct qk_diag_exp_args {
+  qk_lattice_t lat;
+  double factor, number, most;
+  qk_open_t open;
+  qk_local_t in, *out;
+  int64_t *beyond;
+} qk_diag_exp_args_t;
 
 /* out = in^-1, or (in^2 + shift)^-1 if `square`, both in double, of A alone (no Q, no B); in may be
  * out, and a number gives a number. singular: sites whose matrix could not be inverted (0 on

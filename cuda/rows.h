@@ -38,6 +38,7 @@
   X(links_from_field, qk_links_from_field_args_t)                                                  \
   X(links_convert, qk_links_convert_args_t)                                                        \
   X(clover_set, qk_clover_set_args_t)                                                              \
+  X(diag_exp, qk_diag_exp_args_t)                                                                  \
   X(diag_invert, qk_diag_invert_args_t)                                                            \
   X(diag_convert, qk_diag_convert_args_t)                                                          \
   X(link_import, qk_link_copy_args_t)                                                              \

@@ -23,15 +23,24 @@
             "slinc:RHO,STEPS is stout:RHO,STEPS/thin"                                              \
   }
 
-static const qk_param_t wilson[] = {MASS, HOP, LINKS, {.key = 0}};
+#define CSW                                                                                        \
+  {                                                                                                \
+    .key = "csw", .type = QK_PARAM_REAL, .least = -1e3, .most = 1e3,                               \
+    .help = "clover coefficient c_sw"                                                              \
+  }
+
+#define OPEN                                                                                       \
+  {                                                                                                \
+    .key = "open", .type = QK_PARAM_REAL, .least = 0, .most = 1e3, .otherwise = "0",               \
+    .help = "coefficient c_F of an open boundary in t; fields are 0 on the first and the last "    \
+            "time slice; 0: the boundary is not open"                                              \
+  }
+
+static const qk_param_t wilson[] = {MASS, HOP, LINKS, OPEN, {.key = 0}};
 
 static const qk_param_t wilson_clover[] = {
     MASS,
-    {.key = "csw",
-     .type = QK_PARAM_REAL,
-     .least = -1e3,
-     .most = 1e3,
-     .help = "clover coefficient c_sw"},
+    CSW,
     HOP,
     {.key = "clover-plane",
      .type = QK_PARAM_REALS,
@@ -41,8 +50,11 @@ static const qk_param_t wilson_clover[] = {
      .otherwise = "1,1,1,1,1,1",
      .help = "factors of csw in the planes xy, xz, yz, xt, yt, zt"},
     LINKS,
+    OPEN,
     {.key = 0},
 };
+
+static const qk_param_t exp_clover[] = {MASS, CSW, LINKS, OPEN, {.key = 0}};
 
 static const qk_param_t anisotropic_clover[] = {
     MASS,
@@ -112,6 +124,11 @@ const qk_action_row_t qk_action_rows[] = {
              "i mu gamma_5 tau_3 - 1/2 hop",
      .reference = "R. Frezzotti, P. A. Grassi, S. Sint, P. Weisz, JHEP 08 (2001) 058",
      .param = twisted_clover,
+     .has_kappa = true},
+    {.name = "exp-clover",
+     .help = "exponential clover fermions: (4 + m) exp[csw clover / (4 + m)] - 1/2 hop",
+     .reference = "A. Francis et al., Comput. Phys. Commun. 255 (2020) 107355, arXiv:1911.04533",
+     .param = exp_clover,
      .has_kappa = true},
     {.name = 0},
 };

@@ -14,6 +14,10 @@ static qk_status_t gauge(qk_ops_ctx_t *ctx, const char *call, const qk_gauge_arg
   return QK_OK;
 }
 
+static qk_status_t open(qk_ops_ctx_t *ctx, const char *call, const qk_open_t *a) {
+  return a->is && !isfinite(a->edge) ? BAD("%s: edge = %g: a number", call, a->edge) : QK_OK;
+}
+
 qk_status_t qk_args_plaquette(qk_ops_ctx_t *ctx, const qk_plaquette_args_t *a) {
   const qk_status_t status = gauge(ctx, "plaquette", &a->gauge);
   if (status != QK_OK) return status;
@@ -35,6 +39,8 @@ qk_status_t qk_args_links_set(qk_ops_ctx_t *ctx, const qk_links_set_args_t *a) {
   if (out->data == NULL) return BAD("links_set: no memory given");
   if (out->reals != 18 && out->reals != 12 && out->reals != 8)
     return BAD("links_set: reals = %d: 18, 12 or 8", out->reals);
+  if (a->open && out->reals == 8)
+    return BAD("links_set: reals = 8: 18 or 12 with an open boundary, whose links are zero");
   if ((unsigned)out->prec >= QK_PRECS)
     return BAD("links_set: prec = %d: 0 to %d", (int)out->prec, QK_PRECS - 1);
   return QK_OK;
@@ -59,7 +65,7 @@ qk_status_t qk_args_clover_set(qk_ops_ctx_t *ctx, const qk_clover_set_args_t *a)
     return BAD("clover_set: out must have memory in double");
   for (int i = 0; i < QK_PLANES; i++)
     if (!isfinite(a->plane[i])) return BAD("clover_set: plane[%d] = %g: a number", i, a->plane[i]);
-  return QK_OK;
+  return open(ctx, "clover_set", &a->open);
 }
 
 /* A alone: what these calls know of a local term. */
@@ -69,6 +75,19 @@ static qk_status_t a_alone(qk_ops_ctx_t *ctx, const char *call, const qk_local_t
     if (in->q[c][0] != 0 || in->q[c][1] != 0)
       return BAD("%s: in: q[%d] = %g, %g: 0, 0", call, c, in->q[c][0], in->q[c][1]);
   return QK_OK;
+}
+
+qk_status_t qk_args_diag_exp(qk_ops_ctx_t *ctx, const qk_diag_exp_args_t *a) {
+  if (a->out == NULL || a->beyond == NULL) return BAD("diag_exp: out or beyond is missing");
+  const qk_status_t status = a_alone(ctx, "diag_exp", &a->in);
+  if (status != QK_OK) return status;
+  if (a->in.data == NULL || a->out->data == NULL || a->in.prec != QK_DOUBLE ||
+      a->out->prec != QK_DOUBLE)
+    return BAD("diag_exp: in and out must have memory in double");
+  if (!isfinite(a->factor) || !isfinite(a->number) || !(a->most > 0))
+    return BAD("diag_exp: factor, number, most = %g, %g, %g: numbers, most above 0", a->factor,
+               a->number, a->most);
+  return open(ctx, "diag_exp", &a->open);
 }
 
 qk_status_t qk_args_diag_invert(qk_ops_ctx_t *ctx, const qk_diag_invert_args_t *a) {

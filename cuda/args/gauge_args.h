@@ -17,6 +17,7 @@ qk_status_t qk_args_unitarity(qk_ops_ctx_t *ctx, const qk_unitarity_args_t *args
 qk_status_t qk_args_links_set(qk_ops_ctx_t *ctx, const qk_links_set_args_t *args);
 qk_status_t qk_args_links_convert(qk_ops_ctx_t *ctx, const qk_links_convert_args_t *args);
 qk_status_t qk_args_clover_set(qk_ops_ctx_t *ctx, const qk_clover_set_args_t *args);
+qk_status_t qk_args_diag_exp(qk_ops_ctx_t *ctx, const qk_diag_exp_args_t *args);
 qk_status_t qk_args_diag_invert(qk_ops_ctx_t *ctx, const qk_diag_invert_args_t *args);
 qk_status_t qk_args_diag_convert(qk_ops_ctx_t *ctx, const qk_diag_convert_args_t *args);
 

@@ -64,15 +64,28 @@ struct unitarity_sums {
   }
 };
 
+/* ---- open boundary ---- */
+
+/* The global t of a site: on an outer slice, beside one, or neither. */
+QK_HD bool is_outer(const qk_lattice_t &lat, int t) {
+  return t == 0 || t == lat.global[3] - 1;
+}
+QK_HD bool is_edge(const qk_lattice_t &lat, int t) {
+  return t == 1 || t == lat.global[3] - 2;
+}
+
 /* ---- links ---- */
 
 template <class S, int REALS> struct links_site {
   qk_gauge_args_t a;
   S *out;
+  int open;
   QK_HD void site(int s) const {
     const site_pos p = site_of(a.lat, s);
+    const int t = a.lat.offset[3] + p.x[3];
     for (int mu = 0; mu < 4; mu++) {
-      const mat3 u = link_of(a.lat, a.u, p.x, mu);
+      mat3 u = link_of(a.lat, a.u, p.x, mu);
+      if (open && (is_outer(a.lat, t) || (mu == 3 && is_outer(a.lat, t + 1)))) u = mat3{};
       S words[18];
       compress_link(u.e, REALS, words);
       S *tile = out + ((int64_t)(s / QK_TILE) * 4 + mu) * (QK_TILE * REALS);
@@ -145,10 +158,14 @@ struct clover_site {
   QK_HD void site(int s) const {
     const qk_gauge_args_t &a = args.gauge;
     const site_pos p = site_of(a.lat, s);
+    const int t = a.lat.offset[3] + p.x[3];
+    const bool outer = args.open.is && is_outer(a.lat, t);
+    const double edge = args.open.is && is_edge(a.lat, t) ? args.open.edge : 0;
     double m[2][QK_DIAG_REALS];
     for (int block = 0; block < 2; block++)
-      for (int k = 0; k < QK_DIAG_REALS; k++) m[block][k] = k < 6 ? args.diag : 0;
-    for (int mu = 0; mu < 3; mu++)
+      for (int k = 0; k < QK_DIAG_REALS; k++)
+        m[block][k] = k >= 6 ? 0 : outer ? 1 : args.diag + edge;
+    for (int mu = 0; mu < 3 && !outer; mu++)
       for (int nu = mu + 1; nu < 4; nu++) {
         const mat3 f = field_strength(a.lat, a.u, p.x, mu, nu);
         add_plane(0, mu, nu, f, m[0]);
@@ -160,6 +177,135 @@ struct clover_site {
         tile[inner<double, QK_DIAG_REALS>(k, s % QK_TILE)] = m[block][k];
     }
   }
+};
+
+/* The matrix of a block, from its packed form in lane l of a tile. */
+QK_HD void unpack6(const double *from, int l, double m[6][12]) {
+  for (int i = 0; i < 6; i++) {
+    m[i][2 * i] = from[inner<double, QK_DIAG_REALS>(i, l)];
+    m[i][2 * i + 1] = 0;
+    for (int j = 0; j < i; j++) {
+      m[i][2 * j] = m[j][2 * i] = from[inner<double, QK_DIAG_REALS>(below(i, j), l)];
+      m[i][2 * j + 1] = from[inner<double, QK_DIAG_REALS>(below(i, j) + 1, l)];
+      m[j][2 * i + 1] = -m[i][2 * j + 1];
+    }
+  }
+}
+
+/* Columns p and q of m turned by the unitary ((c, s), (-s f, c f)), f a phase. */
+QK_HD void turn_columns(double m[6][12], int p, int q, double c, double s, const double f[2]) {
+  for (int i = 0; i < 6; i++) {
+    const double pr = m[i][2 * p], pi = m[i][2 * p + 1];
+    const double qr = m[i][2 * q] * f[0] - m[i][2 * q + 1] * f[1];
+    const double qi = m[i][2 * q] * f[1] + m[i][2 * q + 1] * f[0];
+    m[i][2 * p] = c * pr - s * qr;
+    m[i][2 * p + 1] = c * pi - s * qi;
+    m[i][2 * q] = s * pr + c * qr;
+    m[i][2 * q + 1] = s * pi + c * qi;
+  }
+}
+
+/* A Jacobi rotation of the hermitian a: a_pq becomes 0, and v takes the columns along. false if
+ * |a_pq| is not above `small`. */
+QK_HD bool rotate6(double a[6][12], double v[6][12], int p, int q, double small) {
+  const double re = a[p][2 * q], im = a[p][2 * q + 1], size = sqrt(re * re + im * im);
+  if (!(size > small)) return false;
+  const double f[2] = {re / size, -im / size}; /* makes a_pq positive */
+  const double theta = (a[q][2 * q] - a[p][2 * p]) / (2 * size);
+  const double t = (theta < 0 ? -1 : 1) / (fabs(theta) + sqrt(1 + theta * theta));
+  const double c = 1 / sqrt(1 + t * t), s = t * c;
+  turn_columns(a, p, q, c, s, f);
+  turn_columns(v, p, q, c, s, f);
+  for (int j = 0; j < 12; j += 2) { /* rows p and q, by the adjoint */
+    const double pr = a[p][j], pi = a[p][j + 1];
+    const double qr = a[q][j] * f[0] + a[q][j + 1] * f[1];
+    const double qi = a[q][j + 1] * f[0] - a[q][j] * f[1];
+    a[p][j] = c * pr - s * qr;
+    a[p][j + 1] = c * pi - s * qi;
+    a[q][j] = s * pr + c * qr;
+    a[q][j + 1] = s * pi + c * qi;
+  }
+  a[p][2 * q] = a[p][2 * q + 1] = a[q][2 * p] = a[q][2 * p + 1] = 0;
+  return true;
+}
+
+/* Rayleigh's quotient of column k of v, and |v_k|^2: the eigenvalue without the rounding of all
+ * rotations, and what their columns are off by. */
+QK_HD double quotient6(const double a[6][12], const double v[6][12], int k, double *norm2) {
+  double sum = 0;
+  *norm2 = 0;
+  for (int i = 0; i < 6; i++) {
+    double re = 0, im = 0;
+    for (int j = 0; j < 6; j++) {
+      re += a[i][2 * j] * v[j][2 * k] - a[i][2 * j + 1] * v[j][2 * k + 1];
+      im += a[i][2 * j] * v[j][2 * k + 1] + a[i][2 * j + 1] * v[j][2 * k];
+    }
+    sum += v[i][2 * k] * re + v[i][2 * k + 1] * im;
+    *norm2 += v[i][2 * k] * v[i][2 * k] + v[i][2 * k + 1] * v[i][2 * k + 1];
+  }
+  return sum / *norm2;
+}
+
+/* e, packed, = number exp(factor m) of a hermitian m. */
+QK_HD void exp6(const double m[6][12], double factor, double number, double e[QK_DIAG_REALS]) {
+  double a[6][12], v[6][12], top = 0, value[6];
+  for (int i = 0; i < 6; i++)
+    for (int j = 0; j < 12; j++) {
+      a[i][j] = m[i][j];
+      v[i][j] = j == 2 * i;
+      top = worst(fabs(m[i][j]), top);
+    }
+  bool turned = top - top == 0; /* NaN has no eigenvalues */
+  for (int sweep = 0; turned && sweep < 30; sweep++) {
+    turned = false;
+    for (int p = 0; p < 5; p++)
+      for (int q = p + 1; q < 6; q++)
+        if (rotate6(a, v, p, q, 0x1p-55 * top)) turned = true;
+  }
+  for (int k = 0; k < 6; k++) {
+    double norm2;
+    value[k] = number * exp(factor * (quotient6(m, v, k, &norm2) + (top - top)));
+    value[k] /= norm2;
+  }
+  for (int i = 0; i < 6; i++)
+    for (int j = 0; j <= i; j++) {
+      double re = 0, im = 0;
+      for (int k = 0; k < 6; k++) {
+        const double ir = v[i][2 * k], ii = v[i][2 * k + 1];
+        const double jr = v[j][2 * k], ji = v[j][2 * k + 1];
+        re += value[k] * (ir * jr + ii * ji);
+        im += value[k] * (ii * jr - ir * ji);
+      }
+      if (i == j) e[i] = re;
+      if (i == j) continue;
+      e[below(i, j)] = re;
+      e[below(i, j) + 1] = im;
+    }
+}
+
+/* Exponential of both blocks of a site; a reduction, since it counts the sites that are beyond. */
+struct exp_sums {
+  static constexpr int n = 1;
+  qk_diag_exp_args_t args;
+  double *out;
+
+  QK_HD void site(int s, double v[1]) const {
+    const int t = args.lat.offset[3] + site_of(args.lat, s).x[3], l = s % QK_TILE;
+    const bool outer = args.open.is && is_outer(args.lat, t);
+    const double edge = args.open.is && is_edge(args.lat, t) ? args.open.edge : 0;
+    v[0] = 0;
+    for (int block = 0; block < 2; block++) {
+      double *to = diag_tile(out, s, block), m[6][12], e[QK_DIAG_REALS];
+      unpack6(diag_tile((double *)args.in.data, s, block), l, m);
+      if (!outer) exp6(m, args.factor, args.number + edge, e);
+      for (int k = 0; k < QK_DIAG_REALS; k++) {
+        if (outer) e[k] = k < 6;
+        if (!(fabs(e[k]) <= args.most)) v[0] = 1;
+        to[inner<double, QK_DIAG_REALS>(k, l)] = e[k];
+      }
+    }
+  }
+  QK_ANY static void join(double *sum, const double *v) { sum[0] += v[0]; }
 };
 
 /* m -> m^-1 for a 6x6 complex matrix by Gauss-Jordan elimination with row exchanges (the matrix may
@@ -244,18 +390,9 @@ struct invert_sums {
   QK_HD void site(int s, double v[1]) const {
     v[0] = 0;
     for (int block = 0; block < 2; block++) {
-      const double *from = diag_tile((double *)in, s, block);
       double *to = diag_tile(out, s, block), m[6][12];
       const int l = s % QK_TILE;
-      for (int i = 0; i < 6; i++) {
-        m[i][2 * i] = from[inner<double, QK_DIAG_REALS>(i, l)];
-        m[i][2 * i + 1] = 0;
-        for (int j = 0; j < i; j++) {
-          m[i][2 * j] = m[j][2 * i] = from[inner<double, QK_DIAG_REALS>(below(i, j), l)];
-          m[i][2 * j + 1] = from[inner<double, QK_DIAG_REALS>(below(i, j) + 1, l)];
-          m[j][2 * i + 1] = -m[i][2 * j + 1];
-        }
-      }
+      unpack6(diag_tile((double *)in, s, block), l, m);
       if (square) square6(m, shift);
       if (!invert6(m)) v[0] = 1;
       for (int i = 0; i < 6; i++) {

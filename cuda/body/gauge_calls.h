@@ -55,9 +55,9 @@ template <class S>
 static qk_status_t links_set_as(qk_ops_ctx_t *ctx, const qk_links_set_args_t *a, S *) {
   S *out = (S *)a->out.data;
   const int n = all_sites(a->gauge.lat);
-  if (a->out.reals == 18) return each_site(ctx, n, links_site<S, 18>{a->gauge, out});
-  if (a->out.reals == 12) return each_site(ctx, n, links_site<S, 12>{a->gauge, out});
-  return each_site(ctx, n, links_site<S, 8>{a->gauge, out});
+  if (a->out.reals == 18) return each_site(ctx, n, links_site<S, 18>{a->gauge, out, a->open});
+  if (a->out.reals == 12) return each_site(ctx, n, links_site<S, 12>{a->gauge, out, a->open});
+  return each_site(ctx, n, links_site<S, 8>{a->gauge, out, 0});
 }
 
 qk_status_t links_set(qk_ops_ctx_t *ctx, const qk_links_set_args_t *a) {
@@ -90,6 +90,15 @@ qk_status_t clover_set(qk_ops_ctx_t *ctx, const qk_clover_set_args_t *a) {
   const qk_status_t status = qk_args_clover_set(ctx, a);
   if (status != QK_OK) return status;
   return each_site(ctx, all_sites(a->gauge.lat), clover_site{*a});
+}
+
+qk_status_t diag_exp(qk_ops_ctx_t *ctx, const qk_diag_exp_args_t *a) {
+  double sum[1] = {};
+  qk_status_t status = qk_args_diag_exp(ctx, a);
+  if (status == QK_OK)
+    status = reduce_sites(ctx, all_sites(a->lat), exp_sums{*a, (double *)a->out->data}, sum);
+  if (status == QK_OK) *a->beyond = (int64_t)sum[0];
+  return status;
 }
 
 qk_status_t diag_invert(qk_ops_ctx_t *ctx, const qk_diag_invert_args_t *a) {

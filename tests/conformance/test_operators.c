@@ -30,7 +30,8 @@ static void legal_text(const qk_param_t *p, char text[QK_REAL_TEXT]) {
   qk_real_text(fmin(p->most, fmax(p->least, x)), text);
 }
 
-static qk_values_t values_for(const qk_action_row_t *row) {
+/* open: also with an open boundary; false where the action has none. */
+static bool values_for(const qk_action_row_t *row, bool open, qk_values_t *values) {
   qk_values_t v;
   char why[QK_WHY], text[QK_REAL_TEXT];
   cr_assert(qk_values_init(&v, row->name, why), "%s", why);
@@ -41,37 +42,61 @@ static qk_values_t values_for(const qk_action_row_t *row) {
     legal_text(p, text);
     cr_assert(qk_values_set(&v, p->key, text, why), "%s", why);
   }
+  if (open && !qk_values_set(&v, "open", "0.8", why)) return false;
   cr_assert(qk_values_complete(&v, why), "%s", why);
-  return v;
+  *values = v;
+  return true;
 }
 
 static int64_t allocated(const qk_rig_t *rig) {
   return (int64_t)rig->dev.ops->allocated(rig->dev.ctx);
 }
 
+static void check_action(qk_rig_t *rig, const qk_values_t *values, const char *name) {
+  qk_action_params_t p = params_wilson(0.3, 0, -1);
+  qk_err_t err = {0};
+  p.values = *values;
+  p.phase[0][0] = 0.8; /* no sign alone */
+  p.phase[0][1] = 0.6;
+  const int64_t before = allocated(rig);
+  rig_must(qk_operator_create(&rig->dev, rig->work, rig->links, &p, &rig->op, &err), name, &err);
+  const qk_action_t *action = qk_action_of(&p.values);
+  cr_expect_eq(allocated(rig) - before,
+               qk_action_bytes(action, rig->dev.ops, &rig->geom.lat, &p, false),
+               "%s: device memory is not what was planned", name);
+  run_suite(name, rig->op);
+  rig->op->ops->destroy(rig->op);
+  rig->op = NULL;
+  qk_work_trim(rig->work);
+  cr_expect_eq(allocated(rig), before, "%s: device memory is left", name);
+}
+
 Test(operators, of_every_action, .timeout = 200) {
   if (!rig_backend_present()) cr_skip_test("no device");
   qk_rig_t rig;
-  qk_err_t err = {0};
+  qk_values_t values;
   rig_open(&rig, NULL, rough, NULL);
   for (int a = 0; qk_action_rows[a].name; a++) {
-    qk_action_params_t p = params_wilson(0.3, 0, -1);
-    p.values = values_for(&qk_action_rows[a]);
-    p.phase[0][0] = 0.8; /* no sign alone */
-    p.phase[0][1] = 0.6;
-    const int64_t before = allocated(&rig);
-    rig_must(qk_operator_create(&rig.dev, rig.work, rig.links, &p, &rig.op, &err), "operator",
-             &err);
-    const qk_action_t *action = qk_action_of(&p.values);
-    cr_expect_eq(allocated(&rig) - before,
-                 qk_action_bytes(action, rig.dev.ops, &rig.geom.lat, &p, false),
-                 "%s: device memory is not what was planned", action->name);
-    run_suite(qk_action_rows[a].name, rig.op);
-    rig.op->ops->destroy(rig.op);
-    rig.op = NULL;
-    qk_work_trim(rig.work);
-    cr_expect_eq(allocated(&rig), before, "%s: device memory is left", action->name);
+    values_for(&qk_action_rows[a], false, &values);
+    check_action(&rig, &values, qk_action_rows[a].name);
   }
+  rig_close(&rig);
+}
+
+Test(operators, with_an_open_boundary, .timeout = 200) {
+  if (!rig_backend_present()) cr_skip_test("no device");
+  qk_rig_t rig;
+  qk_values_t values;
+  char name[64];
+  int n = 0;
+  rig_open(&rig, NULL, rough, NULL);
+  for (int a = 0; qk_action_rows[a].name; a++) {
+    if (!values_for(&qk_action_rows[a], true, &values)) continue;
+    snprintf(name, sizeof name, "open %s", qk_action_rows[a].name);
+    check_action(&rig, &values, name);
+    n++;
+  }
+  cr_expect_geq(n, 3);
   rig_close(&rig);
 }
 

@@ -33,7 +33,7 @@ static void read_links(int fd, const qk_gauge_info_t *info) {
     status = qk_gauge_read(path, &ignored, &geom, links, &check, NULL, NULL, &err);
     QK_ASSERT(status == QK_OK && !check.checksum_ok);
   }
-  qk_gauge_judge(info, &check, &err);
+  qk_gauge_judge(info, &check, false, &err);
   qk_free(links);
   qk_comm_destroy(comm);
 }

@@ -406,6 +406,22 @@ void kit_expect_lanes_apart(const kit_t *kit, const qk_spinor_t *out) {
   free(w);
 }
 
+void kit_part(const kit_t *kit, qk_hop_args_t a, qk_prec_t prec, const double complex *in,
+              double complex *out) {
+  kit_field_t x = kit_field(kit, prec, 1, true, QK_FULL),
+              y = kit_field(kit, prec, 1, true, QK_FULL);
+  if (a.c_hop != 0)
+    a.in = x.v;
+  else
+    a.z = x.v;
+  a.out = y.v;
+  kit_import(kit, &x.v, 0, in);
+  kit_must(kit, kit->ops->hop(kit->ctx, &a), "hop");
+  kit_export(kit, &y.v, 0, out);
+  kit_field_free(kit, &x);
+  kit_field_free(kit, &y);
+}
+
 dirac_t dirac_open(const kit_t *kit, qk_prec_t prec, int reals, double mass, double csw) {
   dirac_t d = {.links = kit_links(kit, prec, reals), .diag = {.prec = prec, .scalar = 4 + mass}};
   if (csw != 0) d.diag = kit_diag(kit, csw, 4 + mass, false, prec);

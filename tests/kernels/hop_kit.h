@@ -88,6 +88,10 @@ double kit_tolerance(qk_prec_t prec, int reals);
 /* The arguments of out = M in (or M^+), full or one parity, without links, diag and fields. */
 qk_hop_args_t kit_dirac(const kit_t *kit, bool dagger, const double phase[4][2]);
 
+/* The hop or the diagonal term alone of `a`, on one column. */
+void kit_part(const kit_t *kit, qk_hop_args_t a, qk_prec_t prec, const double complex *in,
+              double complex *out);
+
 /* Makes the ghosts of `a` and fills them from its own faces, as if this rank
  * were its own neighbour. */
 void kit_own_ghosts(const kit_t *kit, qk_hop_args_t *a, kit_field_t ghost[4][2]);

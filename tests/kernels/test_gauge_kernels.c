@@ -97,30 +97,13 @@ Test(gauge_kernels, find_the_one_link_that_is_not_unitary) {
 
 /* ---- compressed links ---- */
 
-/* The hop or the diagonal term alone of `a`, on one column. */
-static void part_once(const kit_t *kit, qk_hop_args_t a, qk_prec_t prec, const double complex *in,
-                      double complex *out) {
-  kit_field_t x = kit_field(kit, prec, 1, true, QK_FULL),
-              y = kit_field(kit, prec, 1, true, QK_FULL);
-  if (a.c_hop != 0)
-    a.in = x.v;
-  else
-    a.z = x.v;
-  a.out = y.v;
-  kit_import(kit, &x.v, 0, in);
-  kit_must(kit, kit->ops->hop(kit->ctx, &a), "hop");
-  kit_export(kit, &y.v, 0, out);
-  kit_field_free(kit, &x);
-  kit_field_free(kit, &y);
-}
-
 static void hop_once(const kit_t *kit, const qk_links_t *links, const double complex *in,
                      double complex *out) {
   qk_hop_args_t a = kit_dirac(kit, false, periodic);
   a.c_hop = 1;
   a.c_z = 0;
   a.links = *links;
-  part_once(kit, a, links->prec, in, out);
+  kit_part(kit, a, links->prec, in, out);
 }
 
 /* Links of one element a row: the 24 signed permutations of determinant one, with phases or
@@ -195,7 +178,7 @@ static void diag_once(const kit_t *kit, const qk_local_t *diag, const double com
   qk_hop_args_t a = kit_dirac(kit, false, periodic);
   a.c_hop = 0;
   a.diag = *diag;
-  part_once(kit, a, QK_DOUBLE, in, out);
+  kit_part(kit, a, QK_DOUBLE, in, out);
 }
 
 /* Positive, and indefinite where the number on the diagonal is small. */

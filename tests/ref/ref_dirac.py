@@ -258,17 +258,36 @@ def clover_term(u, csw, planes=(1,) * 6):
     return a.reshape(u.shape[1:5] + (2, 6, 6))
 
 
+def matrix_exponential(a):
+    """exp of hermitian matrices [..., n, n], by their eigenvectors."""
+    w, v = np.linalg.eigh(a)
+    return (v * np.exp(w)[..., None, :]) @ dag(v)
+
+
+def inside(nt):
+    """1 on the time slices where fields may be other than 0 if t has an open boundary, as factors of a field."""
+    return np.array([0] + [1] * (nt - 2) + [0]).reshape(nt, 1, 1, 1, 1, 1)
+
+
 class WilsonClover:
     """M for one gauge field; apply with apply_M or .apply / .matvec (flat vectors). hop: weights of the hops in x, y, z, t,
     whose sum is in place of 4; planes: factors of csw by plane; clover_links: where the clover term is made of others than u;
-    twist: plus i twist gamma_5."""
+    twist: plus i twist gamma_5; exponential: T = a exp(C / a), a = 4 + m (arXiv:1911.04533), in place of a + C; open: c_F of openQCD's open boundary in t,
+    M = P (T - 1/2 H) P + 1 - P, P the projector .inside on 0 < t < T-1, and a + c_F - 1 for a as a factor or summand of T,
+    though not in the exponent, on t = 1 and T-2; 0: no such boundary."""
 
-    def __init__(self, u, m, csw=0.0, bc=ANTIPERIODIC, hop=(1,) * 4, planes=(1,) * 6, clover_links=None, twist=0.0):
+    def __init__(self, u, m, csw=0.0, bc=ANTIPERIODIC, hop=(1,) * 4, planes=(1,) * 6, clover_links=None, twist=0.0, exponential=False, open=0):
         self.twist = twist
         self.m, self.csw, self.bc, self.hop = m, csw, tuple(bc), tuple(hop)
         self.shape = u.shape[1:5] + (NS, NC)
         self.n = int(np.prod(self.shape))
         self.clover = clover_term(u if clover_links is None else clover_links, csw, planes) if csw else None
+        self.exponential, self.inside = exponential, inside(self.shape[0]) if open else 1
+        self.number = np.full((self.shape[0], 1, 1, 1, 1, 1), sum(hop) + m)
+        if open:
+            self.number[[1, -2]] += open - 1
+        if exponential and csw:
+            self.clover = matrix_exponential(self.clover / (sum(hop) + m))
         self.fwd, self.bwd = [], []
         for mu in range(ND):
             w = hop[mu] * u[mu]
@@ -278,8 +297,17 @@ class WilsonClover:
             self.fwd.append(np.swapaxes(w, -1, -2).copy())            # transposed: acts from the right
             self.bwd.append(np.conj(shift(w, mu, -1)))                # (U^+)^T = conj(U)
 
+    def local(self, psi):
+        """T psi, the boundary aside."""
+        number = self.number + 1j * self.twist * np.diag(GAMMA5)[:, None]
+        if self.clover is None:
+            return number * psi
+        site = (self.clover @ psi.reshape(self.shape[:4] + (2, 6, 1))).reshape(self.shape)
+        return self.number * site if self.exponential else number * psi + site
+
     def apply(self, psi):
-        psi = psi.reshape(self.shape)
+        whole = psi.reshape(self.shape)
+        psi = self.inside * whole
         hop = np.zeros(self.shape, complex)
         for mu in range(ND):
             b, bd = B[mu], B[mu].conj().T
@@ -289,12 +317,7 @@ class WilsonClover:
                 h = (p[..., :2, :] + sign * (b @ p[..., 2:, :])) @ link
                 hop[..., :2, :] += h
                 hop[..., 2:, :] += sign * (bd @ h)
-        out = (sum(self.hop) + self.m) * psi - 0.5 * hop
-        if self.clover is not None:
-            out += (self.clover @ psi.reshape(self.shape[:4] + (2, 6, 1))).reshape(self.shape)
-        if self.twist:
-            out += 1j * self.twist * np.diag(GAMMA5)[:, None] * psi
-        return out
+        return self.inside * (self.local(psi) - 0.5 * hop) + (1 - self.inside) * whole
 
     def matvec(self, v):
         return self.apply(v).ravel()
@@ -317,6 +340,7 @@ ACTIONS = {
     'wilson-clover': lambda u, bc, mass, csw, clover_plane=(1,) * 6, **more: WilsonClover(u, mass, csw, bc, planes=clover_plane, **more),
     'anisotropic-clover': anisotropic,
     'twisted-clover': lambda u, bc, mass, mu, csw=0.0, flavour=1, **more: WilsonClover(u, mass, csw, bc, twist=flavour * mu, **more),
+    'exp-clover': lambda u, bc, mass, csw, **more: WilsonClover(u, mass, csw, bc, exponential=True, **more),
 }
 
 

@@ -17,7 +17,7 @@ qk_status_t gauge_load(const char *path, const int dims_hint[4], gauge_load_t *g
   g->links = qk_malloc((size_t)g->geom.local_volume * 72 * sizeof(double));
   if (g->links == NULL) return qk_fail(&g->err, QK_NO_MEMORY, "no memory for the links");
   status = qk_gauge_read(path, &g->info, &g->geom, g->links, &g->check, NULL, NULL, &g->err);
-  return status == QK_OK ? qk_gauge_judge(&g->info, &g->check, &g->err) : status;
+  return status == QK_OK ? qk_gauge_judge(&g->info, &g->check, false, &g->err) : status;
 }
 
 void gauge_unload(gauge_load_t *g) {

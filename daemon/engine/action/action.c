@@ -5,6 +5,7 @@
 
 #include "daemon/base/assert.h"
 #include "daemon/engine/action/links.h"
+#include "daemon/engine/action/open.h"
 
 bool qk_action_allows(const qk_action_t *action, const char *method) {
   for (int i = 0; action->method[i]; i++)
@@ -26,7 +27,9 @@ static qk_links_recipe_t recipe_of(const qk_values_t *values) {
 
 qk_status_t qk_action_check(const qk_action_t *action, const qk_values_t *values, qk_err_t *err) {
   qk_links_recipe_t recipe;
-  const qk_status_t status = qk_links_parse(qk_value_word(values, "links"), &recipe, err);
+  qk_status_t status = qk_links_parse(qk_value_word(values, "links"), &recipe, err);
+  if (status != QK_OK) return status;
+  status = qk_open_check(values, err);
   return status == QK_OK && action->check ? action->check(values, err) : status;
 }
 
@@ -41,7 +44,8 @@ int64_t qk_action_bytes(const qk_action_t *action, const qk_ops_t *ops, const qk
   return beside > smearing ? beside : smearing;
 }
 
-static qk_status_t check(const qk_action_t *action, const qk_action_params_t *p, qk_err_t *err) {
+static qk_status_t check(const qk_action_t *action, const qk_geom_t *geom,
+                         const qk_action_params_t *p, qk_err_t *err) {
   for (int mu = 0; mu < 4; mu++) {
     const double modulus = hypot(p->phase[mu][0], p->phase[mu][1]);
     if (!(fabs(modulus - 1) < 1e-12))
@@ -52,6 +56,8 @@ static qk_status_t check(const qk_action_t *action, const qk_action_params_t *p,
     const int r = p->link_reals[i];
     if (p->want[i] && r != 18 && r != 12 && r != 8)
       return qk_fail(err, QK_BAD_ARGUMENT, "link_reals[%d] = %d: must be 18, 12 or 8", i, r);
+    const qk_status_t status = qk_open_fits(&p->values, p->want[i] ? r : 0, geom->global[3], err);
+    if (status != QK_OK) return status;
   }
   return qk_action_check(action, &p->values, err);
 }
@@ -91,7 +97,7 @@ static qk_status_t make_parts(const qk_action_t *action, qk_action_in_t *in, con
 qk_status_t qk_action_create(const qk_action_t *action, const qk_device_t *dev, qk_work_t *work,
                              const double *links, const qk_action_params_t *params,
                              qk_operator_t **op, qk_err_t *err) {
-  qk_status_t status = check(action, params, err);
+  qk_status_t status = check(action, dev->geom, params, err);
   if (status != QK_OK) return status;
   const qk_operator_t described = {
       .action = action->name, .adjoint = action->adjoint, .chirality = action->chirality};
@@ -108,6 +114,7 @@ qk_status_t qk_action_create(const qk_action_t *action, const qk_device_t *dev, 
     if (made) made->ops->destroy(made);
     return qk_fail(err, status, "setting up the operator: %s", qk_status_text(status));
   }
+  made->open = qk_open_of(&params->values).is;
   *op = made;
   return QK_OK;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "daemon/base/mem.h"
+#include "daemon/engine/action/open.h"
 #include "daemon/engine/gauge/gauge.h"
 
 enum { SITE_REALS = 4 * 18 }; /* of the links in double */
@@ -224,7 +225,9 @@ qk_status_t qk_links_set(const qk_action_in_t *in, qk_eo_parts_t *parts) {
     qk_status_t status = dev->ops->alloc(dev->ctx, bytes, &data);
     if (status != QK_OK) return status;
     l->data = data;
-    status = dev->ops->links_set(dev->ctx, &(qk_links_set_args_t){.gauge = in->gauge, .out = *l});
+    const qk_links_set_args_t set = {
+        .gauge = in->gauge, .out = *l, .open = qk_open_of(&in->params->values).is};
+    status = dev->ops->links_set(dev->ctx, &set);
     if (status != QK_OK) return status;
   }
   return QK_OK;

@@ -35,7 +35,8 @@ qk_status_t qk_links_check_apart(const qk_values_t *values, bool clover, qk_err_
 qk_status_t qk_links_upload(const qk_device_t *dev, const double *links,
                             const qk_link_smear_t *smear, qk_gauge_args_t *gauge, qk_err_t *err);
 
-/* Into parts->links, of in->gauge as they are. */
+/* Into parts->links, of in->gauge as they are; with an open boundary those are 0 that begin or end
+ * on an outer slice. */
 qk_status_t qk_links_set(const qk_action_in_t *in, qk_eo_parts_t *parts);
 
 /* Device memory of what these make: of upload, for hop and clover term; the most while links are

@@ -1,5 +1,6 @@
 #include "daemon/engine/action/local.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -37,23 +38,45 @@ static qk_status_t spread(const qk_action_in_t *in, const qk_local_t *from,
   return QK_OK;
 }
 
-static qk_status_t refuse(const qk_action_in_t *in, int64_t singular, qk_err_t *err) {
+static qk_status_t refuse(const qk_action_in_t *in, const char *what, int64_t sites,
+                          qk_err_t *err) {
   char text[QK_OPERATOR_TEXT];
   qk_values_text(&in->params->values, QK_TEXT_GIVEN, text);
-  return qk_fail(err, QK_BAD_ARGUMENT, "%.300s: the local term T is singular on %lld sites", text,
-                 (long long)singular);
+  return qk_fail(err, QK_BAD_ARGUMENT, "%.300s: the local term T is %s on %lld sites", text, what,
+                 (long long)sites);
 }
 
-/* a + C in double. */
-static qk_status_t make_clover(const qk_action_in_t *in, const qk_clover_t *clover,
-                               qk_local_t *term) {
+/* The largest number of all precisions that are wanted. */
+static double largest(const qk_action_in_t *in) {
+  return in->params->want[QK_HALF] ? 65504 : in->params->want[QK_SINGLE] ? FLT_MAX : DBL_MAX;
+}
+
+/* a + C in double, or a exp(C / a). */
+static qk_status_t make_term(const qk_action_in_t *in, const qk_clover_t *clover, qk_local_t *term,
+                             qk_err_t *err) {
   const qk_device_t *dev = in->dev;
+  int64_t beyond = 0;
   qk_status_t status = field_alloc(dev, QK_DOUBLE, term);
   if (status != QK_OK) return status;
-  qk_clover_set_args_t set = {
-      .gauge = in->clover, .csw = clover->csw, .diag = clover->a, .out = *term};
+  qk_clover_set_args_t set = {.gauge = in->clover, .csw = clover->csw, .out = *term};
   memcpy(set.plane, clover->plane, sizeof set.plane);
-  return dev->ops->clover_set(dev->ctx, &set);
+  if (!clover->exponential) {
+    set.diag = clover->a;
+    set.open = clover->open;
+  }
+  status = dev->ops->clover_set(dev->ctx, &set);
+  if (status != QK_OK || !clover->exponential) return status;
+  const qk_diag_exp_args_t exponential = {.lat = in->gauge.lat,
+                                          .factor = 1 / clover->a,
+                                          .number = clover->a,
+                                          .most = largest(in),
+                                          .open = clover->open,
+                                          .in = *term,
+                                          .out = term,
+                                          .beyond = &beyond};
+  status = dev->ops->diag_exp(dev->ctx, &exponential);
+  if (status != QK_OK || beyond == 0) return status;
+  return refuse(in, "too large for the precision, or not finite,", beyond, err);
 }
 
 /* The inverse of a term in double, or of its square plus mu^2. */
@@ -70,7 +93,7 @@ static qk_status_t make_inverse(const qk_action_in_t *in, const qk_local_t *term
                                         .shift = mu * mu,
                                         .singular = &singular};
   status = dev->ops->diag_invert(dev->ctx, &invert);
-  return status == QK_OK && singular > 0 ? refuse(in, singular, err) : status;
+  return status == QK_OK && singular > 0 ? refuse(in, "singular", singular, err) : status;
 }
 
 /* Terms in double, and the same in the precisions that are wanted. */
@@ -87,7 +110,7 @@ static void pair_free(const qk_device_t *dev, pair_t *pair) {
 static qk_status_t make_pair(const qk_action_in_t *in, const qk_clover_t *clover, bool square,
                              double mu, pair_t *pair, qk_local_t *t, qk_local_t *inverse,
                              qk_err_t *err) {
-  qk_status_t status = make_clover(in, clover, &pair->term);
+  qk_status_t status = make_term(in, clover, &pair->term, err);
   if (status != QK_OK) return status;
   status = make_inverse(in, &pair->term, square, mu, &pair->inverse, err);
   if (status != QK_OK) return status;

@@ -13,10 +13,13 @@
 void qk_local_number(double a, qk_eo_parts_t *parts);
 
 /* T = a + C, C the clover term -1/2 sum_{mu<nu} csw plane_mu,nu gamma_mu gamma_nu F_mu,nu of
- * in->clover (docs/physics.md). */
+ * in->clover (docs/physics.md); exponential: T = a exp(C / a). open: of the number a, but not of
+ * that in the exponent. */
 typedef struct qk_clover {
   double a, csw;
   double plane[QK_PLANES];
+  bool exponential;
+  qk_open_t open;
 } qk_clover_t;
 
 /* T = a + i mu gamma_5 for flavour +1; a or mu is not 0. */
@@ -27,7 +30,9 @@ void qk_local_twisted_number(double a, double mu, qk_eo_parts_t *parts);
 qk_status_t qk_local_twisted_clover(const qk_action_in_t *in, const qk_clover_t *clover, double mu,
                                     qk_eo_parts_t *parts, qk_err_t *err);
 
-/* QK_BAD_ARGUMENT, with the number of sites, if T is singular on some. */
+/* QK_BAD_ARGUMENT, with the number of sites, if T is singular on some, or if elements of an
+ * exponential are beyond a precision that is wanted. T^-1 is made of T as it is held, so that one
+ * can be had of the other again (eo.c). */
 qk_status_t qk_local_clover(const qk_action_in_t *in, const qk_clover_t *clover,
                             qk_eo_parts_t *parts, qk_err_t *err);
 /* Device memory of either; making: beside it, while it is made. */

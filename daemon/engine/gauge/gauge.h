@@ -55,8 +55,8 @@ typedef struct qk_gauge_times {
 /* What was found by reading it. */
 typedef struct qk_gauge_check {
   double plaquette, plane[6]; /* xy, xz, xt, yz, yt, zt */
-  double unitarity;           /* largest |U^+U - 1| element */
-  double determinant;         /* largest |det U - 1| */
+  double unitarity;           /* largest |U^+U - 1| element, but for links of open_boundary */
+  double determinant;         /* largest |det U - 1|, likewise */
   double link_trace;          /* average Re tr U / 3 */
   bool checksum_ok;           /* meaningful with info.has_checksum */
   bool open_boundary;         /* all links of the last time slice in t are zero */
@@ -110,8 +110,8 @@ qk_status_t qk_gauge_measure(const qk_geom_t *geom, const double *links, qk_gaug
 /* Judges check against info: header plaquette and link trace to the precision stored in the header
  * and links (QK_BAD_PLAQUETTE: two units of the last decimal and 1e-10, 1e-5 for 32 bit links),
  * unitarity and determinant below 1e-5 for 32 bit, 1e-9 for 64 bit links (QK_NOT_UNITARY; the worst
- * deviation is named, or an open boundary). NaN passes nothing. Pure. */
-qk_status_t qk_gauge_judge(const qk_gauge_info_t *info, const qk_gauge_check_t *check,
+ * deviation is named, or an open boundary, unless that is asked for). NaN passes nothing. Pure. */
+qk_status_t qk_gauge_judge(const qk_gauge_info_t *info, const qk_gauge_check_t *check, bool open,
                            qk_err_t *err);
 
 #endif

@@ -12,7 +12,8 @@
 typedef struct slice {
   double plane[6], trace;
   double unitarity, determinant;
-  double closing; /* links that lead from the last time slice to the first, and are not zero */
+  double zeros, closing; /* of the links that lead from the last time slice to the first: how many
+                            are zero, and how many not */
   uint64_t digest;
 } slice_t;
 
@@ -27,8 +28,14 @@ static bool is_zero(const double *u) {
   return true;
 }
 
-static void check_link(const double *u, slice_t *s) {
+/* closing: from the last time slice to the first. Zeros among these are judged at the end. */
+static void check_link(const double *u, bool closing, slice_t *s) {
   double det[2];
+  if (closing && is_zero(u)) {
+    s->zeros++;
+    return;
+  }
+  s->closing += closing;
   for (int i = 0; i < 3; i++) {
     for (int j = 0; j < 3; j++) {
       double re = i == j ? -1 : 0, im = 0;
@@ -76,8 +83,8 @@ static void check_slice(const qk_geom_t *geom, const double *links, const double
         stride *= e[mu];
       }
       const double *u = links + local * QK_GAUGE_SITE_REALS;
-      for (int mu = 0; mu < 4; mu++) check_link(u + 18 * mu, s);
-      if (lat->offset[3] + t == lat->global[3] - 1) s->closing += !is_zero(u + 18 * 3);
+      const bool last = lat->offset[3] + t == lat->global[3] - 1;
+      for (int mu = 0; mu < 4; mu++) check_link(u + 18 * mu, last && mu == 3, s);
       check_planes(ext + at * QK_GAUGE_SITE_REALS, step, s);
       s->digest += XXH3_64bits_withSeed(u, QK_GAUGE_SITE_REALS * sizeof *u, (XXH64_hash_t)site);
     }
@@ -86,26 +93,29 @@ static void check_slice(const qk_geom_t *geom, const double *links, const double
 
 static qk_status_t reduce(const qk_geom_t *geom, const slice_t *slice, int nslice,
                           qk_gauge_check_t *check) {
-  double sum[8] = {0}, high[2] = {0}, links = 4 * (double)geom->volume;
+  double sum[9] = {0}, high[2] = {0}, links = 4 * (double)geom->volume;
   uint64_t digest = 0;
   for (int i = 0; i < nslice; i++) {
     for (int k = 0; k < 6; k++) sum[k] += slice[i].plane[k];
     sum[6] += slice[i].trace;
     sum[7] += slice[i].closing;
+    sum[8] += slice[i].zeros;
     high[0] = worst(high[0], slice[i].unitarity);
     high[1] = worst(high[1], slice[i].determinant);
     digest += slice[i].digest;
   }
-  qk_status_t status = qk_comm_sum(geom->comm, sum, 8);
+  qk_status_t status = qk_comm_sum(geom->comm, sum, 9);
   if (status != QK_OK) return status;
   status = qk_comm_max(geom->comm, high, 2);
   if (status != QK_OK) return status;
   status = qk_comm_sum_u64(geom->comm, &digest, 1);
   if (status != QK_OK) return status;
-  *check = (qk_gauge_check_t){.unitarity = high[0],
-                              .determinant = high[1],
+  const bool open = sum[7] == 0;
+  const double stray = !open && sum[8] > 0 ? 1 : 0; /* a zero is as far from SU(3) as this */
+  *check = (qk_gauge_check_t){.unitarity = worst(stray, high[0]),
+                              .determinant = worst(stray, high[1]),
                               .link_trace = sum[6] / (3 * links),
-                              .open_boundary = sum[7] == 0,
+                              .open_boundary = open,
                               .digest = digest};
   for (int k = 0; k < 6; k++) {
     check->plane[k] = sum[k] / (3 * (double)geom->volume);
@@ -138,15 +148,14 @@ qk_status_t qk_gauge_measure(const qk_geom_t *geom, const double *links, qk_gaug
   return status == QK_OK ? QK_OK : qk_fail(err, status, "%s", cause.text);
 }
 
-qk_status_t qk_gauge_judge(const qk_gauge_info_t *info, const qk_gauge_check_t *check,
+qk_status_t qk_gauge_judge(const qk_gauge_info_t *info, const qk_gauge_check_t *check, bool open,
                            qk_err_t *err) {
   double su3 = info->bits == 32 ? 1e-5 : 1e-9, sums = info->bits == 32 ? 1e-5 : 1e-10;
-  if (check->open_boundary)
-    return qk_fail(
-        err, QK_NOT_UNITARY,
-        "open boundary: all links U_t from t = %d to t = 0 are zero; only lattices that are "
-        "periodic in time are served",
-        info->dims[3] - 1);
+  if (check->open_boundary && !open)
+    return qk_fail(err, QK_NOT_UNITARY,
+                   "open boundary: all links U_t from t = %d to t = 0 are zero; give open = C_F, a "
+                   "parameter of actions that have such a boundary",
+                   info->dims[3] - 1);
   if (!(check->unitarity <= su3) || !(check->determinant <= su3)) {
     return qk_fail(
         err, QK_NOT_UNITARY,

@@ -121,7 +121,7 @@ static qk_status_t fail_sum(const qk_gauge_info_t *info, const qk_gauge_check_t 
                  ", its links give %08" PRIx32 " %08" PRIx32
                  " (plaquette %.6g; largest deviation of a link from SU(3) %.2g%s)",
                  stated[0], stated[1], found[0], found[1], check->plaquette, check->unitarity,
-                 qk_gauge_judge(info, check, NULL) == QK_NOT_UNITARY ? ": not unitary" : "");
+                 qk_gauge_judge(info, check, true, NULL) == QK_NOT_UNITARY ? ": not unitary" : "");
 }
 
 /* The links, what they are, and whether their checksum is that of the file. */

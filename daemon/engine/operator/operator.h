@@ -88,8 +88,10 @@ struct qk_operator {
   qk_subset_t system; /* the sites that Mhat acts on */
   qk_adjoint_t adjoint;
   qk_chirality_t chirality;
-  double twist;                     /* of flavour +1; 0: both flavours are the same operator */
-  qk_flavours_t *flavours;          /* of the finest level's operator */
+  double twist;            /* of flavour +1; 0: both flavours are the same operator */
+  qk_flavours_t *flavours; /* of the finest level's operator */
+  bool open; /* an open boundary in t: fields that are 0 on t = 0 and T-1 stay so, others have no
+                meaning (action/open.h) */
   int64_t applications[QK_PRECS];   /* M or Mhat applied so far, by precision */
   int64_t flops_full, flops_system; /* per site of the full lattice and RHS */
   double diag_scale; /* typical |T v| / |v|: what the residual of Mhat is worth in that of M */

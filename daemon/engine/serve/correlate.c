@@ -6,6 +6,7 @@
 
 #include "daemon/base/assert.h"
 #include "daemon/base/mem.h"
+#include "daemon/engine/serve/open_slices.h"
 
 struct qk_correlator {
   qk_loaded_t *setup;
@@ -140,12 +141,17 @@ static qk_status_t conclude(const qk_correlator_t *r, qk_status_t status, qk_err
   return status;
 }
 
+static qk_status_t begin(qk_correlator_t *r, qk_err_t *verdict) {
+  const qk_status_t status = qk_open_slices_smearing(r->setup, &r->what.sink, verdict);
+  return status == QK_OK ? make_room(r, verdict) : status;
+}
+
 qk_status_t qk_correlator_begin(qk_correlator_t *r, const qk_correlate_t *what, qk_err_t *verdict,
                                 qk_err_t *err) {
   QK_ASSERT(!r->busy);
   r->what = *what;
   r->columns = (has_two(what) ? 2 : 1) * QK_PROPAGATOR_COLUMNS;
-  qk_status_t status = make_room(r, verdict);
+  qk_status_t status = begin(r, verdict);
   r->busy = status == QK_OK;
   if (r->busy) return QK_OK;
   qk_correlator_drop(r);

@@ -5,6 +5,7 @@
 
 #include "daemon/base/assert.h"
 #include "daemon/base/mem.h"
+#include "daemon/engine/serve/open_slices.h"
 #include "daemon/engine/serve/outgoing.h"
 #include "daemon/engine/serve/placement.h"
 #include "daemon/engine/serve/source.h"
@@ -407,12 +408,15 @@ static bool has_solution(qk_status_t status) {
   return status == QK_OK || status == QK_NOT_CONVERGED || status == QK_BREAKDOWN;
 }
 
-/* |x|^2 of n entries, into norms_host. */
+/* |x|^2 of n entries, into norms_host; x is 0 on the outer slices of an open boundary. */
 static qk_status_t solution_norms(qk_inflight_t *inflight, const int ended[], int n,
                                   qk_err_t *err) {
   const qk_loaded_t *s = inflight->setup;
   for (int k = 0; k < n; k++) {
     const entry_t *entry = &inflight->entry[ended[k]];
+    const qk_status_t status =
+        qk_open_slices_clear(s, qk_solver_solution(entry->solver, entry->slot));
+    if (status != QK_OK) return explain(inflight, status, err);
     qk_dev_blas(&s->dev, QK_BLAS_NORM2,
                 (qk_blas_args_t){.f = {qk_solver_solution(entry->solver, entry->slot)->v},
                                  .red = inflight->norms + 2 * k});

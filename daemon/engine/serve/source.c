@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "daemon/engine/lattice/gamma.h"
+#include "daemon/engine/serve/open_slices.h"
 #include "proto/column_check.h"
 
 /* What a call makes sources of. */
@@ -168,8 +169,20 @@ static qk_status_t make_smeared(const sources_t *sources, const group_t *group, 
   return status;
 }
 
+static qk_status_t open_boundary(const sources_t *s, qk_err_t *err) {
+  for (int i = 0; i < s->n; i++) {
+    if (s->verdict[i].code != QK_OK) continue;
+    const qk_status_t status =
+        qk_open_slices_source(s->setup, s->fill[i], s->field[i], &s->verdict[i]);
+    if (status != QK_OK) return qk_device_explain(&s->setup->dev, status, err);
+  }
+  return QK_OK;
+}
+
 static qk_status_t make_all(const sources_t *s, qk_err_t *err) {
   bool made[QK_SLOTS_MAX];
+  for (int i = 0; i < s->n; i++)
+    if (s->verdict[i].code == QK_OK) qk_open_slices_fill(s->setup, s->fill[i], &s->verdict[i]);
   for (int i = 0; i < s->n; i++) {
     made[i] = s->verdict[i].code != QK_OK;
     if (made[i] || s->fill[i]->smear.steps > 0) continue;
@@ -189,7 +202,7 @@ static qk_status_t make_all(const sources_t *s, qk_err_t *err) {
     qk_status_t status = make_smeared(s, &group, err);
     if (status != QK_OK) return status;
   }
-  return QK_OK;
+  return open_boundary(s, err);
 }
 
 qk_status_t qk_source_make(qk_loaded_t *setup, qk_field_io_t *port, qk_staging_t *stage, int n,

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "daemon/engine/action/open.h"
 #include "daemon/engine/multigrid/mg_text.h"
 #include "daemon/engine/setup/actions.h"
 
@@ -49,6 +50,13 @@ static qk_status_t copy_phases(const Quark__Engine__Load *m, double phase[4][2],
   return QK_OK;
 }
 
+/* Nothing crosses an open boundary: one phase, whatever was given. */
+static void forget_phase(const qk_values_t *values, double phase[4][2]) {
+  if (!qk_open_of(values).is) return;
+  phase[3][0] = 1;
+  phase[3][1] = 0;
+}
+
 static qk_status_t choose(const char *field, const char *word, const qk_choice_t *choice,
                           int *number, qk_err_t *err) {
   const int i = qk_choice_find(choice, word);
@@ -77,7 +85,9 @@ static qk_status_t parse_action(const Quark__Engine__Load *m, qk_load_t *l, qk_e
   if (!qk_values_read(&l->values, m->action, setting, m->n_parameter, why))
     return qk_fail(err, QK_BAD_ARGUMENT, "%s", why);
   const qk_action_t *action = qk_action_of(&l->values);
-  const qk_status_t status = qk_action_check(action, &l->values, err);
+  qk_status_t status = qk_action_check(action, &l->values, err);
+  if (status != QK_OK) return status;
+  status = qk_open_fits(&l->values, (int)m->link_reals, 0, err);
   return status == QK_OK ? qk_action_solver(&l->values, m->solver, err) : status;
 }
 
@@ -130,6 +140,7 @@ qk_status_t qk_load_parse(const Quark__Engine__Load *m, qk_load_t *load, qk_err_
   if (status != QK_OK) return status;
   status = parse_lattice(m, &l, err);
   if (status != QK_OK) return status;
+  forget_phase(&l.values, l.phase);
   status = parse_multigrid(m, &l, err);
   if (status == QK_OK) *load = l;
   return status;

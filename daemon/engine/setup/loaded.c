@@ -7,6 +7,7 @@
 #include "daemon/base/log.h"
 #include "daemon/base/mem.h"
 #include "daemon/base/room.h"
+#include "daemon/engine/action/open.h"
 #include "daemon/engine/lattice/launch.h"
 #include "daemon/engine/setup/actions.h"
 
@@ -69,10 +70,22 @@ static qk_status_t lay_out(const loading_t *in, qk_loaded_t *s) {
   if (given && memcmp(dims, d, sizeof dims) != 0)
     return qk_fail(in->err, QK_BAD_GEOMETRY, "the file holds %dx%dx%dx%d: dims ask for %dx%dx%dx%d",
                    d[0], d[1], d[2], d[3], dims[0], dims[1], dims[2], dims[3]);
+  status = qk_open_fits(&load->values, 0, d[3], in->err);
+  if (status != QK_OK) return status;
   status = qk_comm_choose_grid(qk_comm_size(in->comm), d, grid, in->err);
   if (status != QK_OK) return status;
   status = qk_comm_set_grid(in->comm, grid, in->err);
   return status == QK_OK ? qk_geom_init(&s->geom, in->comm, d, in->err) : status;
+}
+
+/* What of the file and of the boundary does not matter. */
+static void tell_open(const loading_t *in, const qk_loaded_t *s) {
+  const int last = s->geom.global[3] - 1;
+  if (qk_comm_rank(in->comm) != 0) return;
+  qk_info("setup",
+          "open boundary: fields are 0 on t = 0 and t = %d, the phase of t has no effect; links "
+          "from t = %d to t = 0 are %s",
+          last, last, s->check.open_boundary ? "zero, as in the file" : "not used");
 }
 
 static qk_status_t read_links(const loading_t *in, qk_loaded_t *s, double *links) {
@@ -85,7 +98,10 @@ static qk_status_t read_links(const loading_t *in, qk_loaded_t *s, double *links
   if (s->info.has_checksum && !s->check.checksum_ok && qk_comm_rank(in->comm) == 0)
     qk_warn("setup", "%s: its checksum is ignored: %s", in->load->gauge,
             fault[0] ? fault : "the links give another one");
-  return qk_gauge_judge(&s->info, &s->check, in->err);
+  const bool open = qk_open_of(&in->load->values).is;
+  status = qk_gauge_judge(&s->info, &s->check, open, in->err);
+  if (status == QK_OK && open) tell_open(in, s);
+  return status;
 }
 
 /* ---- choices, before anything large is allocated --------------------------------------------- */

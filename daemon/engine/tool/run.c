@@ -132,7 +132,7 @@ qk_status_t qk_tool_read(qk_tool_t *tool, const char *path, qk_tool_config_t *co
   status = qk_gauge_read(path, &config->info, &tool->geom, config->links, &config->check,
                          shown ? show_reading : NULL, NULL, err);
   if (status == QK_OK) {
-    status = qk_gauge_judge(&config->info, &config->check, err);
+    status = qk_gauge_judge(&config->info, &config->check, false, err);
     if (status != QK_OK) qk_err_prefix(err, "%s", path);
   }
   if (status != QK_OK) {

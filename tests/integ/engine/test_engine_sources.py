@@ -10,27 +10,11 @@ try:
     import numpy as np
     import smear_ref
     from engine_case import BAD_ARGUMENT, BAD_PROTOCOL, BASES, CANCELLED, Case, DEVICE_MEMORY, GAUGE, NOT_READY, OK, TOO_LARGE
-    from engine_driver import Vector, pb, qk
+    from engine_driver import smearing, Vector, pb, qk
 except (ImportError, FileNotFoundError) as missing:
     tap.skip_all('python3-zmq, python3-protobuf, protoc, numpy and scipy are needed: %s' % missing)
 
 TOL = 1e-10
-LINKS = {'none': qk.LINK_SMEAR_NONE, 'ape': qk.LINK_SMEAR_APE, 'stout': qk.LINK_SMEAR_STOUT, 'hyp': qk.LINK_SMEAR_HYP}
-
-
-def smearing(spec):
-    """'gauss:alpha,steps' or 'gauss:alpha,steps+ape:0.5,2': the message; link part as in smear_ref."""
-    gauss, _, links = spec.partition('+')
-    alpha, steps = gauss.split(':')[1].split(',')
-    s = qk.Smearing(alpha=float(alpha), steps=int(steps))
-    if links:
-        kind, words = links.split(':')
-        words = words.split(',')
-        s.link_spatial = words[-1] != '4d'
-        numbers = [float(w) for w in words if w != '4d']
-        s.links, s.link_steps = LINKS[kind], int(numbers[-1])
-        s.link_param[:] = numbers[:-1]
-    return s
 
 
 def smeared(case, b, spec):

@@ -23,6 +23,7 @@ import engine_pb2 as pb  # noqa: E402
 import quark_pb2 as qk   # noqa: E402
 
 TIMEOUT = 120.0  # seconds that a test waits for any message
+LINKS = {'none': qk.LINK_SMEAR_NONE, 'ape': qk.LINK_SMEAR_APE, 'stout': qk.LINK_SMEAR_STOUT, 'hyp': qk.LINK_SMEAR_HYP}
 REAL = {qk.DTYPE_F32: np.dtype('<c8'), qk.DTYPE_F64: np.dtype('<c16')}
 
 
@@ -50,6 +51,21 @@ class Vector:
 
     def __exit__(self, *_):
         os.unlink(self.path)
+
+
+def smearing(spec):
+    """'gauss:alpha,steps' or 'gauss:alpha,steps+ape:0.5,2': the message; link part as in smear_ref."""
+    gauss, _, links = spec.partition('+')
+    alpha, steps = gauss.split(':')[1].split(',')
+    s = qk.Smearing(alpha=float(alpha), steps=int(steps))
+    if links:
+        kind, words = links.split(':')
+        words = words.split(',')
+        s.link_spatial = words[-1] != '4d'
+        numbers = [float(w) for w in words if w != '4d']
+        s.links, s.link_steps = LINKS[kind], int(numbers[-1])
+        s.link_param[:] = numbers[:-1]
+    return s
 
 
 def operator(mass, csw):

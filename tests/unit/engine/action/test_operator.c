@@ -138,6 +138,43 @@ static void expect_refusal(qk_rig_t *rig, const qk_action_params_t *p, const cha
   cr_expect(rig->dev.ops->allocated(rig->dev.ctx) == device && qk_mem_bytes() == host);
 }
 
+static qk_action_params_t params_of(const char *text) {
+  qk_action_params_t p = params_wilson(0.1, 1, -1);
+  char why[QK_WHY];
+  cr_assert(qk_values_parse(&p.values, text, why), "%s", why);
+  return p;
+}
+
+Test(operator, refuses_what_does_not_go_with_an_open_boundary) {
+  qk_rig_t rig;
+  rig_open(&rig, NULL, "builtin:unit:4x4x4x2", NULL);
+  qk_action_params_t p = params_of("wilson;mass=0.1;open=1");
+  expect_refusal(&rig, &p, "open = 1: the lattice has 2 time slices, and an open boundary needs 4");
+  rig_close(&rig);
+  rig_open(&rig, NULL, "builtin:unit:4x4x2x4", NULL);
+  p.link_reals[QK_SINGLE] = 8;
+  expect_refusal(&rig, &p, "link_reals = 8: must be 18 or 12 with an open boundary");
+  p = params_of("exp-clover;mass=0.1;csw=1;links=ape:0.5,1;open=0.9");
+  expect_refusal(&rig, &p, "links = ape:0.5,1: must be thin with an open boundary (open = 0.9)");
+  p = params_of("exp-clover;mass=0.1;csw=0;links=slinc:0.1,1");
+  expect_refusal(&rig, &p, "there is no clover term");
+  rig_close(&rig);
+}
+
+/* In double it fits where it does not in half. */
+Test(operator, refuses_an_exponential_that_a_precision_does_not_hold) {
+  qk_rig_t rig;
+  qk_err_t err = {0};
+  rig_open(&rig, NULL, "random:4x4x2x4:7", NULL);
+  qk_action_params_t p = params_of("exp-clover;mass=0;csw=60");
+  expect_refusal(&rig, &p,
+                 "exp-clover;mass=0;csw=60: the local term T is too large for the precision, or "
+                 "not finite, on");
+  p.want[QK_HALF] = false;
+  rig_must(qk_operator_create(&rig.dev, rig.work, rig.links, &p, &rig.op, &err), "operator", &err);
+  rig_close(&rig);
+}
+
 Test(operator, refuses_bad_parameters_and_singular_terms) {
   qk_rig_t rig;
   rig_open(&rig, NULL, "builtin:unit:4x4x4x4", NULL);

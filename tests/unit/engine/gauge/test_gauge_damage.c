@@ -415,7 +415,7 @@ static qk_status_t load_ignoring(gauge_load_t *g) {
   g->info.ignore_checksum = true;
   qk_status_t status =
       qk_gauge_read(path, &g->info, &g->geom, g->links, &g->check, NULL, NULL, &g->err);
-  return status ? status : qk_gauge_judge(&g->info, &g->check, &g->err);
+  return status ? status : qk_gauge_judge(&g->info, &g->check, false, &g->err);
 }
 
 /* Of each format that has one: plaquette and unitarity are judged all the same. */
@@ -472,12 +472,18 @@ Test(gauge_damage, an_open_boundary_is_named) {
       double *open = gauge_random(dims, 0.4, 3);
       for (int i = 0; i < slice - !all; i++)
         memset(open + ((first + i) * 4 + 3) * 18, 0, 18 * sizeof *open);
-      gauge_bytes_t b = gauge_make(kinds[k], dims, open, plaquette, trace);
+      double mean, mean_trace;
+      gauge_sums(dims, open, &mean, &mean_trace);
+      gauge_bytes_t b = gauge_make(kinds[k], dims, open, mean, mean_trace);
       gauge_save(path, b.p, b.n);
       cr_expect_eq(gauge_load(path, NULL, &g), QK_NOT_UNITARY);
       cr_expect_eq(
           strncmp(g.err.text, "open boundary: all links U_t from t = 5 to t = 0 are zero", 57) == 0,
           all, "%s", g.err.text);
+      cr_expect_eq(strstr(g.err.text, "give open = C_F") != NULL, all, "%s", g.err.text);
+      cr_expect_eq(g.check.open_boundary, all);
+      cr_expect_eq(g.check.unitarity >= 1, !all);
+      cr_expect_eq(qk_gauge_judge(&g.info, &g.check, true, &g.err), all ? QK_OK : QK_NOT_UNITARY);
       gauge_unload(&g);
       free(b.p);
       free(open);

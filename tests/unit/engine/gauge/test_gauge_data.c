@@ -132,7 +132,7 @@ Test(gauge_data, links_that_are_not_su3_are_refused_and_named) {
   cr_expect_not_null(strstr(g.err.text, "checksum"), "%s", g.err.text);
   cr_expect_not_null(strstr(g.err.text, "not unitary"), "%s", g.err.text);
   qk_err_t err = {0};
-  cr_expect_eq(qk_gauge_judge(&g.info, &g.check, &err), QK_NOT_UNITARY);
+  cr_expect_eq(qk_gauge_judge(&g.info, &g.check, false, &err), QK_NOT_UNITARY);
   cr_expect_not_null(strstr(err.text, "0.179"), "%s", err.text);
   gauge_unload(&g);
 }

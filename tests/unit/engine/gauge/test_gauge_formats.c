@@ -261,7 +261,7 @@ static qk_status_t judge(int bits, double unitarity, double determinant, double 
   qk_gauge_info_t info = {.bits = bits, .has_plaquette = true, .plaquette = 0.5};
   qk_gauge_check_t check = {
       .unitarity = unitarity, .determinant = determinant, .plaquette = plaquette};
-  return qk_gauge_judge(&info, &check, NULL);
+  return qk_gauge_judge(&info, &check, false, NULL);
 }
 
 Test(gauge_judge, thresholds_follow_the_stored_precision) {

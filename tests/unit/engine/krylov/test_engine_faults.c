@@ -56,3 +56,21 @@ Test(engine_faults, device_calls_of_bicgstab) {
 Test(engine_faults, device_calls_of_gcr) {
   fail_everywhere("device-call", "gcr", QK_DEVICE_ERROR);
 }
+
+/* Exponential clover with an open boundary: what an operator makes for these alone. */
+static qk_status_t life_of_an_exponential(qk_rig_t *rig, const void *text) {
+  qk_err_t err = {0};
+  char why[QK_WHY];
+  qk_operator_t *op = NULL;
+  qk_action_params_t p = params_wilson(0.5, 1, -1);
+  if (!qk_values_parse(&p.values, text, why)) return QK_INTERNAL;
+  const qk_status_t status = qk_operator_create(&rig->dev, rig->work, rig->links, &p, &op, &err);
+  if (op) op->ops->destroy(op);
+  return status;
+}
+
+Test(engine_faults, of_an_exponential_with_an_open_boundary) {
+  static const char text[] = "exp-clover;mass=0.5;csw=1;open=0.9",
+                    gauge[] = "builtin:weak:2x2x2x4:1";
+  rig_fail_everywhere(gauge, "device-call", QK_DEVICE_ERROR, 0, life_of_an_exponential, text);
+}

@@ -56,6 +56,32 @@ Test(load, takes_the_action_and_its_parameters) {
   cr_expect(qk_value(&load.values, "mass") == -0.5 && qk_value(&load.values, "csw") == 1.25);
 }
 
+/* Nothing crosses that edge, so operators of any phase are one. */
+Test(load, forgets_the_phase_of_an_open_boundary) {
+  message_t m;
+  for (int open = 0; open < 2; open++) {
+    qk_load_t load;
+    qk_err_t err = {0};
+    begin(&m, "exp-clover");
+    add(&m, "kappa", "0.13");
+    add(&m, "csw", "1.25");
+    add(&m, "open", open ? "0.9" : "0");
+    cr_assert_eq(qk_load_parse(&m.load, &load, &err), QK_OK, "%s", err.text);
+    cr_expect_eq(load.phase[3][0], open ? 1 : -1);
+  }
+  m.load.link_reals = 8;
+  expect_refused(&m, "link_reals = 8: must be 18 or 12 with an open boundary (open = 0.9)");
+  begin(&m, "wilson");
+  add(&m, "mass", "0.1");
+  add(&m, "links", "stout:0.1,1");
+  add(&m, "open", "1");
+  expect_refused(&m, "links = stout:0.1,1: must be thin with an open boundary (open = 1)");
+  begin(&m, "wilson");
+  add(&m, "mass", "0.1");
+  add(&m, "open", "-1");
+  expect_refused(&m, "open = -1: must be a number from 0 to 1000");
+}
+
 Test(load, refuses_actions_and_parameters_by_name) {
   message_t m;
   begin(&m, "wislon");
