@@ -235,6 +235,10 @@ typedef struct quark_params {
   quark_dtype_t dtype;                 /* of uploads and downloads. Default QUARK_F64 */
   quark_basis_t basis;                 /* of sources and solutions. Default QUARK_DEGRAND_ROSSI */
   quark_normalisation_t normalisation; /* Default QUARK_MASS */
+  /* 1 or -1: which of the two operators of the setup, if its action has flavours (twisted mass).
+   * Default 1, which 0 stands for. Others than 1 need a daemon that knows them
+   * (QUARK_UNSUPPORTED) and an action that has them (QUARK_BAD_ARGUMENT). */
+  int32_t flavour;
   double tol;                          /* relative residual. Default 1e-10 */
   uint64_t max_iter;                   /* Default 10000 */
   uint64_t deadline_ms;                /* from acceptance on. 0, the default: none */

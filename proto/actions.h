@@ -38,6 +38,7 @@ typedef struct qk_action_row {
   const char *help, *reference; /* one line each */
   const qk_param_t *param;      /* ends with a row without key */
   bool has_kappa;               /* kappa = 1 / (2 (4 + mass)) may stand for mass */
+  bool has_flavours;            /* two of opposite sign in one setup: a request may say which */
 } qk_action_row_t;
 
 /* Rows that are named in code: what csw alone stands for. */

@@ -24,7 +24,7 @@ static const qk_h5attr_t attributes[] = {
     REAL(mass, 1),      REAL(csw, 1),       REAL(boundary, 8),   REAL(plaquette, 1),
     TEXT(gauge),        TEXT(digest),       TEXT(normalisation), TEXT(program),
     TEXT(action),       INT(site_reals, 1), REAL(tolerance, 1),  REAL(residual, 1),
-    INT(iterations, 1), REAL(seconds, 1),
+    INT(iterations, 1), REAL(seconds, 1),   INT(flavour, 1),
 };
 #undef REAL
 #undef INT

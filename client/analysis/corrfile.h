@@ -30,6 +30,7 @@ typedef struct qk_corrmeta {
   char source[QK_CORR_NAME], smear[QK_CORR_NAME], links[QK_CORR_NAME], sink[QK_CORR_NAME];
   int32_t origin[4], dims[4];    /* x, y, z, t */
   char action[QK_OPERATOR_TEXT]; /* of the operator, canonical (h5meta.h) */
+  int32_t flavour;               /* of the quark, as in h5meta.h */
   int32_t site_reals;            /* of the fields that were contracted */
   double kappa, mass, csw, boundary[8], plaquette;
   char gauge[1024], digest[40], normalisation[16], program[64];

@@ -30,6 +30,7 @@ static const qk_h5attr_t attributes[] = {
     TEXT(normalisation),
     TEXT(action),
     QK_H5ATTR(qk_h5meta_t, site_reals, QK_H5_INT, 1),
+    QK_H5ATTR(qk_h5meta_t, flavour, QK_H5_INT, 1),
     REAL(kappa, 1),
     REAL(mass, 1),
     REAL(csw, 1),

@@ -23,6 +23,7 @@ typedef struct qk_h5meta {
   char normalisation[16];        /* "mass": solutions of M = (4 + m) - D/2 + ... */
   char action[QK_OPERATOR_TEXT]; /* of the operator, canonical: "wilson-clover;mass=0.1;csw=1" */
   double kappa, mass, csw;       /* NaN: the action has none */
+  int32_t flavour;               /* 1 or -1; 0: the action has none */
   int32_t site_reals;            /* real numbers of the field at a site */
   double boundary[8];            /* phases for x, y, z, t as re, im pairs */
   double plaquette;

@@ -179,3 +179,9 @@ qk_status_t qk_source_columns(const qk_source_t *source, const uint32_t dims[4],
   *columns = out;
   return QK_OK;
 }
+
+bool qk_flavour_parse(const char *text, int32_t *flavour) {
+  if (strcmp(text, "1") != 0 && strcmp(text, "+1") != 0 && strcmp(text, "-1") != 0) return false;
+  *flavour = *text == '-' ? -1 : 1;
+  return true;
+}

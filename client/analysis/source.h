@@ -33,6 +33,8 @@ typedef struct qk_source {
 /* Pure. */
 qk_status_t qk_source_parse(const char *text, qk_source_t *source, qk_err_t *err);
 bool qk_source_is_noise(const qk_source_t *source);
+/* "+1", "1" or "-1". False: *flavour is unchanged. Pure. */
+bool qk_flavour_parse(const char *text, int32_t *flavour);
 
 /* Makes the columns for a lattice of these extents (x, y, z, t). The caller frees them. Errors:
  * coordinates outside, momenta of L or more, more than 2^24 columns. */

@@ -79,13 +79,16 @@ int ctl_keep(quark_connection_t *conn, const quark_params_t *params, int64_t n,
 }
 
 void ctl_name_piece(const quark_report_t *report, const char *gauge, const char *label,
-                    qk_corrmeta_t *meta) {
+                    int32_t flavour, qk_corrmeta_t *meta) {
+  const char *other = flavour < 0 ? ",flavour=-1" : "";
   const char *slash = strrchr(gauge, '/');
   snprintf(meta->config, sizeof meta->config, "%.127s", slash ? slash + 1 : gauge);
   if (report->setup.kappa == 0)
-    snprintf(meta->quark, sizeof meta->quark, "mass=%.10g", report->setup.mass);
+    snprintf(meta->quark, sizeof meta->quark, "mass=%.10g%s", report->setup.mass,
+             other);
   else
-    snprintf(meta->quark, sizeof meta->quark, "kappa=%.10g", report->setup.kappa);
+    snprintf(meta->quark, sizeof meta->quark, "kappa=%.10g%s", report->setup.kappa,
+             other);
   snprintf(meta->label, sizeof meta->label, "%s", label);
 }
 
@@ -117,6 +120,7 @@ void ctl_measurement_describe(const ctl_measurement_t *what, const quark_report_
   snprintf(meta->digest, sizeof meta->digest, "%016" PRIx64, report->setup.digest);
   snprintf(meta->normalisation, sizeof meta->normalisation, "%s",
            what->params.normalisation == QUARK_KAPPA ? "kappa" : "mass");
+  meta->flavour = ctl_operator_flavour(report, what->params.flavour);
   meta->tolerance = what->params.tol;
 }
 

@@ -30,9 +30,9 @@ typedef struct ctl_measurement {
 } ctl_measurement_t;
 
 /* Sets the names of the groups: the last part of the path of the configuration; "kappa=0.1333", or
- * "mass=0.05" of an action without kappa; and the label. */
+ * "mass=0.05" of an action without kappa, with ",flavour=-1" of that flavour; and the label. */
 void ctl_name_piece(const quark_report_t *report, const char *gauge, const char *label,
-                    qk_corrmeta_t *meta);
+                    int32_t flavour, qk_corrmeta_t *meta);
 
 /* True for point and wall sources, whose 12 columns make a propagator. */
 bool ctl_can_measure(const qk_source_t *source);

@@ -190,6 +190,13 @@ double ctl_operator_csw(const quark_report_t *report) {
   return report->setup.kappa == 0 && report->setup.csw == 0 ? NAN : report->setup.csw;
 }
 
+/* -1 was accepted: it has flavours, also where this program does not know it. */
+int32_t ctl_operator_flavour(const quark_report_t *report, int32_t flavour) {
+  const qk_action_row_t *row = row_of(report->setup.action);
+  if (flavour < 0) return -1;
+  return row && row->has_flavours;
+}
+
 int ctl_operator_check(const quark_report_t *report) {
   if (report->setup.site_reals == QK_H5_SITE_REALS && report->setup.columns == QK_SOURCE_COMPONENTS)
     return 0;

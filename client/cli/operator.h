@@ -50,6 +50,8 @@ bool ctl_operator_has(const quark_report_t *report, const char *key, const char 
 /* Kappa or csw of a report, for files: NaN if the action has none, which reports say as 0. */
 double ctl_operator_kappa(const quark_report_t *report);
 double ctl_operator_csw(const quark_report_t *report);
+/* Of a request, for files: 1 or -1; 0 if the action has none. */
+int32_t ctl_operator_flavour(const quark_report_t *report, int32_t flavour);
 /* EXIT_DATA: this program does not know the fields of the setup's action. */
 int ctl_operator_check(const quark_report_t *report);
 

@@ -70,6 +70,17 @@ static void take_normalisation(const struct argp_state *state, const char *name,
       ctl_either(state, name, text, "mass", "kappa") ? QUARK_KAPPA : QUARK_MASS;
 }
 
+void ctl_flavour(const struct argp_state *state, const char *name, const char *text,
+                 int32_t *flavour) {
+  if (!qk_flavour_parse(text, flavour)) argp_error(state, "--%s=%s: must be +1 or -1", name, text);
+}
+
+static void take_flavour(const struct argp_state *state, const char *name, char *text,
+                         void *values) {
+  ctl_solve_options_t *o = values;
+  ctl_flavour(state, name, text, &o->params.flavour);
+}
+
 static void take_smear(const struct argp_state *state, const char *name, char *text, void *values) {
   ctl_solve_options_t *o = values;
   ctl_smearing(state, name, text, &o->params.smear);
@@ -121,6 +132,9 @@ static const qk_option_row_t rows[] = {
      .help = "degrand-rossi (default), ukqcd, dirac-pauli or openqcd"},
     {"normalisation", QK_OPTION_TAKEN, .form = "mass|kappa", .take = take_normalisation,
      .help = "solve M x = b (mass, default) or 2 kappa M x = b"},
+    {"flavour", QK_OPTION_TAKEN, .form = "+1|-1", .take = take_flavour,
+     .help = "of the two operators of a setup whose action has flavours (twisted mass) the one to "
+             "solve with (+1)"},
     {"smear", QK_OPTION_TAKEN, .form = "SMEARING", .take = take_smear,
      .help = "Gaussian smearing of the sources: gauss:ALPHA,STEPS or gauss:width=W,steps=N"},
     {"smear-links", QK_OPTION_TAKEN, .form = "SMEARING", .take = take_links,

@@ -18,6 +18,7 @@ static void describe(const ctl_work_t *work, qk_h5meta_t *meta) {
   snprintf(meta->basis, sizeof meta->basis, "%s", quark_basis_name(work->params.basis));
   snprintf(meta->normalisation, sizeof meta->normalisation, "%s",
            work->params.normalisation == QUARK_KAPPA ? "kappa" : "mass");
+  meta->flavour = ctl_operator_flavour(r, work->params.flavour);
   snprintf(meta->source, sizeof meta->source, "%.127s", work->source);
   const quark_smearing_t *smear = &work->described;
   if (smear->steps) qk_smearing_print(smear, meta->smear);

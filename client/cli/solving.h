@@ -22,7 +22,8 @@ typedef struct ctl_solve_options {
   bool can_detach, can_file; /* set by the command: it has detach_s, file */
   qk_filespec_t file;        /* the daemon writes the solutions there, not to out; path "": none */
   uint64_t detach_s;         /* seconds; 0: waits for the solutions */
-  quark_params_t params; /* tol, max_iter, deadline, priority, dtype, basis, normalisation, smear */
+  /* tol, max_iter, deadline, priority, dtype, basis, normalisation, flavour, smear */
+  quark_params_t params;
   quark_smearing_t sink; /* of commands that also smear sinks; with the links of params.smear */
   bool has_dtype, has_basis, progress, has_client;
   uint8_t client[QUARK_CLIENT_ID_BYTES];
@@ -33,6 +34,9 @@ void ctl_solve_options_init(ctl_solve_options_t *options);
 /* Parses a Gaussian smearing, or exits with a usage error. */
 void ctl_smearing(const struct argp_state *state, const char *name, const char *text,
                   quark_smearing_t *smearing);
+/* Parses a flavour, or exits with a usage error. */
+void ctl_flavour(const struct argp_state *state, const char *name, const char *text,
+                 int32_t *flavour);
 /* Parses a file that the daemon opens, or exits with a usage error. */
 void ctl_filespec(const struct argp_state *state, const char *name, const char *text, bool source,
                   qk_filespec_t *file);

@@ -102,14 +102,15 @@ json_t *ctl_table_json(const qk_corrpiece_t *piece) {
   free(s.re);
   return json_pack(
       "{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:s?, s:i, s:o, s:o, s:o, s:o, s:s, s:s, "
-      "s:o, s:o, s:i, s:o, s:o}",
+      "s:o, s:o, s:i, s:o, s:o, s:o}",
       "config", m->config, "quark", m->quark, "label", m->label, "source", m->source, "smear",
       m->smear, "sink", m->sink, "links", m->links, "origin", integers(m->origin, 4), "dims",
       integers(m->dims, 4), "action", *m->action ? m->action : NULL, "site_reals",
       (int)m->site_reals, "kappa", ctl_number(m->kappa), "mass", ctl_number(m->mass), "csw",
       ctl_number(m->csw), "plaquette", ctl_number(m->plaquette), "gauge", m->gauge, "digest",
       m->digest, "tolerance", ctl_number(m->tolerance), "residual", ctl_number(m->residual),
-      "iterations", (int)m->iterations, "seconds", ctl_number(m->seconds), "correlators", list);
+      "iterations", (int)m->iterations, "seconds", ctl_number(m->seconds), "flavour",
+      m->flavour ? json_integer(m->flavour) : json_null(), "correlators", list);
 }
 
 int ctl_picture(const char *path, const char *title, int n, const ctl_curve_t *curves,

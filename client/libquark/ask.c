@@ -3,10 +3,6 @@
 #include "client/libquark/connection/clock.h"
 #include "client/libquark/connection/error.h"
 
-static const char *name_of(unsigned feature) {
-  return feature == QK_FEATURE_ACTIONS ? "action and parameter" : "what was asked for";
-}
-
 quark_code_t quark__ask_for_locked(quark_connection_t *conn, const Quark__ClientMessage *message,
                                    unsigned feature, const uint64_t *answers, const char *what,
                                    quark_error_t *err) {
@@ -19,10 +15,7 @@ quark_code_t quark__ask_for_locked(quark_connection_t *conn, const Quark__Client
     if (*answers != before) return QUARK_OK;
     if (conn->refusals != refusals) return quark__hand_on(err, &conn->last_error);
     if (conn->state == SESSION_OPEN && !quark__has_feature(conn, feature))
-      return quark__fail(err, QUARK_UNSUPPORTED,
-                         "the quarkd at %.120s is too old for %s of %s: it was not asked, because "
-                         "it would ignore them",
-                         conn->endpoint, name_of(feature), what);
+      return quark__too_old(conn, feature, what, err);
     if (asked_in != conn->sessions &&
         (code = quark__post_for_locked(conn, message, feature, err)) != QUARK_OK)
       return code;

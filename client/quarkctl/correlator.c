@@ -233,7 +233,7 @@ static int measure(const options_t *o, quark_connection_t *conn, const quark_rep
                                   .patience = isnan(common->timeout) ? 300 : common->timeout};
   qk_corrmeta_t names;
   qk_corrmeta_init(&names);
-  ctl_name_piece(report, report->setup.gauge, o->text, &names);
+  ctl_name_piece(report, report->setup.gauge, o->text, what.params.flavour, &names);
   ctl_progress_t progress;
   ctl_catch_signals();
   ctl_progress_begin(&progress, QK_SOURCE_COMPONENTS, o->solve.progress);

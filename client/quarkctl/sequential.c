@@ -12,6 +12,7 @@ typedef struct options {
   const char *text;
   qk_source_t source;
   quark_column_t sink; /* of every sequential source, but for what it goes through */
+  int32_t first_flavour; /* 0: that of the second propagator */
   bool has_time;
 } options_t;
 
@@ -57,6 +58,12 @@ static void take_smear_sink(const struct argp_state *state, const char *name, ch
   ctl_smearing(state, name, text, &o->solve.sink);
 }
 
+static void take_first_flavour(const struct argp_state *state, const char *name, char *text,
+                               void *values) {
+  options_t *o = values;
+  ctl_flavour(state, name, text, &o->first_flavour);
+}
+
 static void finish(const struct argp_state *state, void *values) {
   const options_t *o = values;
   if (!o->text || !o->has_time) argp_error(state, "--source and --sink-time are required");
@@ -71,6 +78,8 @@ static const qk_option_row_t rows[] = {
      .help = "time slice of the sequential source (required)"},
     {"sink-momentum", QK_OPTION_TAKEN, .form = "PX,PY,PZ", .take = take_momentum,
      .help = "momentum p of the sequential source, a phase exp(i 2 pi p x / L) (0,0,0)"},
+    {"first-flavour", QK_OPTION_TAKEN, .form = "+1|-1", .take = take_first_flavour,
+     .help = "flavour of the first propagator (that of --flavour, which is that of the second)"},
     {"smear-sink", QK_OPTION_TAKEN, .form = "SMEARING", .take = take_smear_sink,
      .help = "Gaussian smearing of the sequential source, as --smear"},
     {NULL, QK_OPTION_TABLE, offsetof(options_t, solve), .table = &ctl_solve_table},
@@ -107,6 +116,7 @@ static int keep_first(const options_t *o, ctl_work_t *work, const quark_column_t
     return EXIT_AGAIN;
   }
   params.source = o->source.kind;
+  if (o->first_flavour) params.flavour = o->first_flavour;
   params.sink_file.path = NULL; /* this one stays with the daemon */
   ctl_catch_signals();
   ctl_progress_begin(&progress, work->nrhs, o->solve.progress);
@@ -129,8 +139,9 @@ static int solve_second(const options_t *o, ctl_work_t *work, quark_column_t *co
   }
   qk_gamma_print(o->sink.gamma, gamma);
   qk_smearing_print(&o->solve.sink, smear);
-  snprintf(text, sizeof text, "gamma=%s,t=%d,p=%d:%d:%d,smear=%.64s", gamma, o->sink.t, o->sink.px,
-           o->sink.py, o->sink.pz, smear);
+  const int32_t first = o->first_flavour ? o->first_flavour : work->params.flavour;
+  snprintf(text, sizeof text, "gamma=%s,t=%d,p=%d:%d:%d,smear=%.64s%s", gamma, o->sink.t,
+           o->sink.px, o->sink.py, o->sink.pz, smear, first < 0 ? ",flavour=-1" : "");
   work->column = columns;
   work->kind = "propagator";
   work->source = o->text;

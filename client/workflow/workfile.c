@@ -307,7 +307,7 @@ static qk_status_t find_source(reader_t *r, const char *name, ctl_worksource_t *
   if (!more) return no_memory(r);
   w->source = more;
   *source = &more[w->nsource++];
-  **source = (ctl_worksource_t){.source = {.kind = QUARK_UPLOAD}};
+  **source = (ctl_worksource_t){.source = {.kind = QUARK_UPLOAD}, .flavour = 1};
   snprintf((*source)->name, sizeof(*source)->name, "%s", name);
   return QK_OK;
 }
@@ -333,6 +333,8 @@ static qk_status_t take_source(reader_t *r, const char *name, const char *key, c
   qk_status_t status = find_source(r, name, &s);
   if (status != QK_OK) return status;
   if (strcmp(key, "times") == 0) return add_times(r, value, s);
+  if (strcmp(key, "flavour") == 0)
+    return qk_flavour_parse(value, &s->flavour) ? QK_OK : bad_value(r, key, value, "+1 or -1");
   if (strcmp(key, "source") == 0)
     status = qk_source_parse(value, &s->source, r->err);
   else if (strcmp(key, "smear") == 0)
@@ -340,7 +342,7 @@ static qk_status_t take_source(reader_t *r, const char *name, const char *key, c
   else if (strcmp(key, "links") == 0)
     status = qk_smearing_parse_links(value, &s->smear, r->err);
   else
-    return unknown(r, key, "source", "source, smear, links, times");
+    return unknown(r, key, "source", "source, smear, links, times, flavour");
   if (status != QK_OK) qk_err_prefix(r->err, "%s: %s", r->where, key);
   if (status == QK_OK && qk_source_is_noise(&s->source))
     status = bad_value(r, key, value, "a point or a wall with all spins and colours");
@@ -461,8 +463,13 @@ static qk_status_t missing(const reader_t *r, const char *what) {
 
 static qk_status_t finish_sources(const reader_t *r) {
   const ctl_workfile_t *w = r->work;
+  const qk_action_row_t *row = w->action || w->gauge.n ? row_of(w) : NULL; /* NULL: not known */
   for (int i = 0; i < w->nsource; i++) {
     const ctl_worksource_t *s = &w->source[i];
+    if (s->flavour < 0 && row && !row->has_flavours)
+      return qk_fail(r->err, QK_BAD_ARGUMENT,
+                     "%s: [source %s] has flavour = %d: the action %s has no flavours", w->path,
+                     s->name, s->flavour, row->name);
     if (s->source.kind == QUARK_UPLOAD)
       return qk_fail(r->err, QK_BAD_ARGUMENT, "%s: [source %s] has no source", w->path, s->name);
     if (s->smear.links && !s->smear.steps && !w->sink.steps)

@@ -4,7 +4,7 @@
  *   [workflow]     out, gauge (patterns) or endpoint, action and its parameters, kappa or mass as
  *                  lists, boundary, tolerance, max-iter, dtype, quarkd
  *   [daemon]       options of quarkd
- *   [source NAME]  source, smear, links, times; any number of these sections
+ *   [source NAME]  source, smear, links, times, flavour; any number of these sections
  *   [channels]     names, momenta, sink
  *
  * Relative paths begin at the folder of the file. The items of a list are separated by blanks or
@@ -27,6 +27,7 @@ typedef struct ctl_worksource {
   char name[64];
   qk_source_t source;
   quark_smearing_t smear; /* its links are also those of the sink */
+  int32_t flavour;        /* 1 or -1 */
   int ntimes;             /* 0: the time slice of the source */
   int32_t *times;
 } ctl_worksource_t;

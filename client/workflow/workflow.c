@@ -89,6 +89,7 @@ static ctl_measurement_t measurement(const run_t *run, const item_t *item, char 
   what.sink.alpha = w->sink.alpha;
   what.sink.steps = w->sink.steps;
   what.params.smear = s->smear;
+  what.params.flavour = s->flavour;
   ctl_worksource_at(s, item->time, &what.source, text);
   return what;
 }
@@ -136,7 +137,8 @@ static int make_plan(run_t *run) {
           snprintf(label, sizeof label, "%s.t%d", w->source[s].name, what.source.place.t);
           qk_corrmeta_init(&item->names);
           expect_setup(run, k);
-          ctl_name_piece(&run->report, gauge_of(run, g), label, &item->names);
+          ctl_name_piece(&run->report, gauge_of(run, g), label, what.params.flavour,
+                         &item->names);
           snprintf(item->names.name, sizeof item->names.name, "%s", w->source[s].name);
         }
   return 0;

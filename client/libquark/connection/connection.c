@@ -64,6 +64,21 @@ bool quark__has_feature(const quark_connection_t *conn, unsigned feature) {
   return feature == 0 || (feature < 64 && (conn->features >> feature & 1));
 }
 
+static const char *name_of(unsigned feature) {
+  return feature == QK_FEATURE_ACTIONS   ? "action and parameter"
+         : feature == QK_FEATURE_FLAVOUR ? "flavour"
+                                         : "what was asked for";
+}
+
+quark_code_t quark__too_old(const quark_connection_t *conn, unsigned feature, const char *what,
+                            quark_error_t *err) {
+  return quark__fail(err, QUARK_UNSUPPORTED,
+                     "the quarkd at %.120s is too old for %s of %s: it was not asked, because "
+                     "it would ignore %s",
+                     conn->endpoint, name_of(feature), what,
+                     feature == QK_FEATURE_FLAVOUR ? "it" : "them");
+}
+
 static quark_code_t queue(quark_connection_t *conn, const uint8_t *data, size_t bytes,
                           unsigned feature, quark_error_t *err) {
   packet_t *p = malloc(sizeof *p + bytes);
@@ -79,8 +94,8 @@ static quark_code_t queue(quark_connection_t *conn, const uint8_t *data, size_t 
 }
 
 quark_code_t quark__post_bytes_locked(quark_connection_t *conn, const uint8_t *data, size_t bytes,
-                                      quark_error_t *err) {
-  return queue(conn, data, bytes, 0, err);
+                                      unsigned feature, quark_error_t *err) {
+  return queue(conn, data, bytes, feature, err);
 }
 
 quark_code_t quark__post_for_locked(quark_connection_t *conn, const Quark__ClientMessage *message,

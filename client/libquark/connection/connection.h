@@ -149,8 +149,11 @@ quark_code_t quark__post_for_locked(quark_connection_t *conn, const Quark__Clien
                                     unsigned feature, quark_error_t *err);
 /* Whether the daemon has it, as far as is known. 0: every one has. */
 bool quark__has_feature(const quark_connection_t *conn, unsigned feature);
+/* Returns QUARK_UNSUPPORTED: it does not have it, and was not sent `what`. */
+quark_code_t quark__too_old(const quark_connection_t *conn, unsigned feature, const char *what,
+                            quark_error_t *err);
 quark_code_t quark__post_bytes_locked(quark_connection_t *conn, const uint8_t *data, size_t bytes,
-                                      quark_error_t *err);
+                                      unsigned feature, quark_error_t *err);
 
 /* Replaces the control socket. On the connection's thread. */
 bool quark__open_control_locked(quark_connection_t *conn);

@@ -64,6 +64,7 @@ static bool read_submit(quark_attached_t *a, request_t *r, const Quark__Submit *
   p->normalisation = (quark_normalisation_t)m->normalisation;
   p->tol = m->tol;
   p->max_iter = m->max_iter;
+  p->flavour = m->flavour < 0 ? -1 : 1;
   p->deadline_ms = m->deadline_ms;
   p->priority = (int)m->priority;
   p->source = (quark_source_t)m->source;

@@ -95,6 +95,8 @@ uint8_t *quark__pack_submit(uint64_t number, const quark_params_t *p, const char
   submit.normalisation = (Quark__Normalisation)p->normalisation;
   submit.tol = p->tol;
   submit.max_iter = p->max_iter;
+  submit.has_flavour = p->flavour != 0 && p->flavour != 1;
+  submit.flavour = p->flavour;
   submit.deadline_ms = p->deadline_ms;
   submit.has_priority = true;
   submit.priority = (uint32_t)p->priority;

@@ -62,8 +62,10 @@ request_t *quark__request_known_locked(const quark_connection_t *conn, uint64_t 
 
 quark_code_t quark__request_add_locked(quark_connection_t *conn, request_t *r, quark_error_t *err) {
   quark_code_t code = QUARK_OK;
-  if (conn->state == SESSION_OPEN)
-    code = quark__post_bytes_locked(conn, r->submit, r->submit_bytes, err);
+  if (conn->state == SESSION_OPEN && !quark__has_feature(conn, r->feature))
+    code = quark__too_old(conn, r->feature, "SUBMIT", err);
+  else if (conn->state == SESSION_OPEN)
+    code = quark__post_bytes_locked(conn, r->submit, r->submit_bytes, r->feature, err);
   if (code != QUARK_OK) {
     quark__request_free(r);
     return code;
@@ -139,8 +141,14 @@ void quark__request_resume_locked(quark_connection_t *conn, request_t *request) 
   for (uint32_t i = 0; i < request->nrhs; i++)
     open |= request->rhs[i].result.bytes > 0 && !request->rhs[i].acked;
   if (!open) return;
+  if (!quark__has_feature(conn, request->feature)) {
+    quark_error_t old;
+    quark__request_fail_locked(request, quark__too_old(conn, request->feature, "SUBMIT", &old),
+                               old.text);
+    return;
+  }
   request->attaching = request->attached != NULL;
-  quark__post_bytes_locked(conn, request->submit, request->submit_bytes, NULL);
+  quark__post_bytes_locked(conn, request->submit, request->submit_bytes, request->feature, NULL);
 }
 
 /* ---- messages of the daemon ---- */

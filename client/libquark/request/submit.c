@@ -12,6 +12,7 @@ void quark_params_init(quark_params_t *params) {
                              .dtype = QUARK_F64,
                              .tol = 1e-10,
                              .max_iter = 10000,
+                             .flavour = 1,
                              .priority = QK_PRIORITY_DEFAULT,
                              .source = QUARK_UPLOAD};
 }
@@ -103,6 +104,7 @@ quark_code_t quark_submit(quark_connection_t *conn, const quark_params_t *params
     request_t *r = new_request(conn, params->nrhs);
     if (r) {
       r->keep = params->keep;
+      r->feature = params->flavour != 0 && params->flavour != 1 ? QK_FEATURE_FLAVOUR : 0;
       r->submit = quark__pack_submit(r->number, params, conn->setup, &r->submit_bytes);
     }
     code = quark__submit_locked(conn, r, "SUBMIT", request, field_bytes, err);

@@ -276,23 +276,37 @@ static qk_waiting_t describe(const qk_inflight_t *inflight, int i) {
   return (qk_waiting_t){.entry = i,
                         .order = entry->fill.hint.order,
                         .tol = entry->fill.tol,
+                        .flavour = entry->fill.flavour,
                         .staged = is_staged(inflight, entry),
                         .arriving = entry->buffer != NULL && !qk_buffer_done(entry->buffer),
                         .ready = is_ready(inflight, entry)};
 }
 
+/* What is in the slots of the batch; 0: nothing. */
+static void list_flavours(const qk_inflight_t *inflight, int8_t flavour[QK_SLOTS_MAX]) {
+  memset(flavour, 0, QK_SLOTS_MAX);
+  for (int i = 0; i < qk_inflight_count(inflight); i++) {
+    const entry_t *entry = &inflight->entry[i];
+    if (entry->state == SOLVING && entry->solver == inflight->setup->solver)
+      flavour[entry->slot] = (int8_t)entry->fill.flavour;
+  }
+}
+
 static void choose(const qk_inflight_t *inflight, group_t *group) {
   const qk_loaded_t *s = inflight->setup;
   const qk_slot_t *slot[QK_SLOTS_MAX];
+  int8_t flavour[QK_SLOTS_MAX];
   qk_waiting_t waiting[QK_INFLIGHT_MAX];
   for (int c = 0; c < s->nslot; c++) slot[c] = qk_solver_slot(s->solver, c);
   for (int k = 0; k < inflight->nwaiting; k++)
     waiting[k] = describe(inflight, inflight->waiting[k]);
+  list_flavours(inflight, flavour);
   qk_place(&(qk_placement_view_t){.slot = slot,
                                   .single = s->single_rhs ? qk_solver_slot(s->single_rhs, 0) : NULL,
                                   .waiting = waiting,
                                   .nslot = s->nslot,
-                                  .nwaiting = inflight->nwaiting},
+                                  .nwaiting = inflight->nwaiting,
+                                  .flavour = flavour},
            &group->at);
   group->solver = group->at.single ? s->single_rhs : s->solver;
 }
@@ -312,11 +326,28 @@ static qk_status_t make_sources(qk_inflight_t *inflight, group_t *group, qk_err_
                         field, group->verdict, err);
 }
 
+/* Before slots are filled: theirs, and those of slots that stay free. */
+static qk_status_t set_flavours(const qk_inflight_t *inflight, qk_solver_t *solver, int n,
+                                const int slot[], const int8_t wanted[]) {
+  const qk_loaded_t *s = inflight->setup;
+  int8_t flavour[QK_SLOTS_MAX];
+  qk_status_t status = QK_OK;
+  for (int k = 0; k < n && status == QK_OK; k++)
+    status = qk_solver_set_flavour(solver, slot[k], wanted[k]);
+  if (solver != s->solver) return status;
+  list_flavours(inflight, flavour);
+  for (int c = 0; c < s->nslot && status == QK_OK; c++)
+    if (flavour[c] == 0)
+      status = qk_solver_set_flavour(solver, c, qk_place_idle_flavour(flavour, s->nslot, c));
+  return status;
+}
+
 static qk_status_t take_slots(qk_inflight_t *inflight, qk_err_t *err) {
   group_t group = {0};
   int slot[QK_SLOTS_MAX], n = 0;
   double tol[QK_SLOTS_MAX];
   int64_t max_iter[QK_SLOTS_MAX];
+  int8_t flavour[QK_SLOTS_MAX];
   choose(inflight, &group);
   if (group.at.n == 0) return QK_OK;
   qk_status_t status = make_sources(inflight, &group, err);
@@ -332,9 +363,12 @@ static qk_status_t take_slots(qk_inflight_t *inflight, qk_err_t *err) {
     entry->solver = group.solver;
     entry->slot = slot[n] = group.at.slot[k];
     tol[n] = entry->fill.tol;
+    flavour[n] = (int8_t)entry->fill.flavour;
     max_iter[n++] = entry->fill.max_iter;
   }
   if (n == 0) return QK_OK;
+  status = set_flavours(inflight, group.solver, n, slot, flavour);
+  if (status != QK_OK) return explain(inflight, status, err);
   return explain(inflight, qk_solver_fill_many(group.solver, slot, n, tol, max_iter), err);
 }
 

@@ -30,18 +30,72 @@ static bool is_idle(const qk_placement_view_t *view) {
   return count_slots(view, QK_SLOT_RUNNING) == 0;
 }
 
+/* Bit 0: some of n slots have flavour 1; bit 1: some have -1. */
+enum { PLUS = 1, MINUS = 2, BOTH = 3 };
+
+static unsigned bit_of(int flavour) {
+  return flavour > 0 ? PLUS : flavour < 0 ? MINUS : 0;
+}
+
+static unsigned flavours_in(const int8_t flavour[], int first, int end) {
+  unsigned bits = 0;
+  for (int s = first; s < end; s++) bits |= bit_of(flavour[s]);
+  return bits;
+}
+
+static unsigned flavours_of_tile(const int8_t flavour[], int nslot, int slot) {
+  const int first = slot - slot % QK_TILE, end = first + QK_TILE;
+  return flavours_in(flavour, first, end < nslot ? end : nslot);
+}
+
+/* What it costs to put a flavour into a slot: 0: its tile has it; 1: the tile is empty; 2: its
+ * matrices would be read twice. */
+static int cost_of(const int8_t flavour[], int nslot, int slot, int of) {
+  const unsigned bits = flavours_of_tile(flavour, nslot, slot);
+  return bits & bit_of(of) ? 0 : bits == 0 ? 1 : 2;
+}
+
+/* The free slot for a flavour: the first; while there are both, the first of those that cost least.
+ * -1: none is free. */
+static int find_slot(const int8_t flavour[], int nslot, bool both, int of) {
+  int best = -1, least = 3;
+  for (int s = 0; s < nslot && least > 0; s++) {
+    if (flavour[s] != 0) continue;
+    const int cost = both ? cost_of(flavour, nslot, s, of) : 0;
+    if (cost >= least) continue;
+    best = s;
+    least = cost;
+  }
+  return best;
+}
+
+static bool has_both_flavours(const qk_placement_view_t *view, const int8_t flavour[]) {
+  unsigned bits = flavours_in(flavour, 0, view->nslot);
+  for (int k = 0; k < view->nwaiting; k++) bits |= bit_of(view->waiting[k].flavour);
+  return bits == BOTH;
+}
+
 /* Gives free slots to those that are ready, and keeps some for those that come first. */
 static void find_candidates(const qk_placement_view_t *view, candidates_t *candidates) {
-  int slot = 0;
+  int8_t flavour[QK_SLOTS_MAX];
+  for (int s = 0; s < view->nslot; s++)
+    flavour[s] = view->slot[s]->state == QK_SLOT_FREE ? 0 : view->flavour[s];
+  const bool both = has_both_flavours(view, flavour);
   candidates->n = 0;
   for (int k = 0; k < view->nwaiting; k++) {
     const qk_waiting_t *rhs = &view->waiting[k];
     if (!rhs->ready && rhs->order != QK_ORDER_FIRST) continue;
-    while (slot < view->nslot && view->slot[slot]->state != QK_SLOT_FREE) slot++;
-    if (slot == view->nslot) return;
+    const int slot = find_slot(flavour, view->nslot, both, rhs->flavour);
+    if (slot < 0) return;
     if (rhs->ready) candidates->at[candidates->n++] = (candidate_t){rhs, slot};
-    slot++;
+    flavour[slot] = (int8_t)rhs->flavour;
   }
+}
+
+int qk_place_idle_flavour(const int8_t flavour[], int nslot, int slot) {
+  unsigned bits = flavours_of_tile(flavour, nslot, slot);
+  if (bits != PLUS && bits != MINUS) bits = flavours_in(flavour, 0, nslot);
+  return bits == MINUS ? -1 : 1;
 }
 
 /* True if the RHS in slot s ends soon, by what the solve before, `last`, took. */

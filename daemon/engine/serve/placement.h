@@ -4,6 +4,11 @@
  * RHS take free slots by ascending order, then as they came; one whose source is still under way
  * is passed over. An RHS that finds the engine idle goes to the single-RHS solver, if there is one.
  *
+ * Flavours: coarse matrices are read once for a tile of slots (QK_TILE) that all have the same flavour, and
+ * twice for one that has both. So while there are both, an RHS takes the first free slot of a tile
+ * that has its flavour, else of an empty one, else any; and free slots have the flavour of the
+ * others. With one flavour alone it is always the first free slot.
+ *
  * Slot groups: the slots of a GPU's tile stand in pieces of 16 bytes, four of them in the 64 that
  * its memory is read by. Reading what one slot needs alone, directions of a run that the others do
  * not have and the sum of a run, costs as much as reading it for four: 6 % of a solve if all began
@@ -25,6 +30,7 @@ typedef struct qk_waiting {
   /* QK_ORDER_FIRST: a slot is kept for it while its source arrives, and it waits for no others */
   uint64_t order;
   double tol;
+  int flavour;   /* 1 or -1 */
   bool staged;   /* its source, or what that is made of, comes through a staging buffer ... */
   bool arriving; /* ... and is under way; */
   bool ready;    /* ... or is here. True if it is not staged */
@@ -35,6 +41,7 @@ typedef struct qk_placement_view {
   const qk_slot_t *single;      /* of the single-RHS solver; NULL: there is none */
   const qk_waiting_t *waiting;  /* [nwaiting], by order, then as they came */
   int nslot, nwaiting;
+  const int8_t *flavour; /* [nslot] of what is in a slot, 1 or -1; 0: nothing */
 } qk_placement_view_t;
 
 typedef struct qk_placement {
@@ -49,6 +56,10 @@ typedef struct qk_placement {
  * before a quarter of a solve is over, by the iterations of the last solve to the same tolerance in
  * its slot (or should have ended, and is at most an eighth late). */
 void qk_place(const qk_placement_view_t *view, qk_placement_t *placement);
+
+/* Which flavour a free slot is to have, so that no matrices are read for it: that of its tile, else
+ * of all slots, else 1. flavour as above. */
+int qk_place_idle_flavour(const int8_t flavour[], int nslot, int slot);
 
 /* What has come of the front's backlog when a round could begin. */
 typedef struct qk_arrivals {

@@ -143,7 +143,7 @@ static qk_status_t parse_source(const Quark__Engine__Fill *m, qk_fill_t *f, qk_e
   return status == QK_OK ? parse_smearing(m->smear, &f->smear, err) : status;
 }
 
-qk_status_t qk_fill_parse(const Quark__Engine__Fill *m, int entries, qk_fill_t *fill,
+qk_status_t qk_fill_parse(const Quark__Engine__Fill *m, int entries, bool flavours, qk_fill_t *fill,
                           qk_err_t *err) {
   qk_fill_t f = {.serial = m->serial,
                  .upload = m->source == QUARK__SOURCE_KIND__SOURCE_UPLOAD,
@@ -162,6 +162,12 @@ qk_status_t qk_fill_parse(const Quark__Engine__Fill *m, int entries, qk_fill_t *
   if (m->max_iter < 1 || m->max_iter > QK_ITERATIONS_MAX)
     return qk_fail(err, QK_BAD_ARGUMENT, "max_iter = %llu: 1 to %llu",
                    (unsigned long long)m->max_iter, QK_ITERATIONS_MAX);
+  if (m->flavour < -1 || m->flavour > 1)
+    return qk_fail(err, QK_BAD_ARGUMENT, "flavour = %d: must be 1 or -1", m->flavour);
+  if (m->flavour < 0 && !flavours)
+    return qk_fail(err, QK_BAD_ARGUMENT, "flavour = %d: the action has none, only 1 is accepted",
+                   m->flavour);
+  f.flavour = m->flavour < 0 ? -1 : 1;
   f.entry = (int32_t)m->entry;
   f.max_iter = (int64_t)m->max_iter;
 

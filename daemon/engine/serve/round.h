@@ -39,6 +39,7 @@ typedef struct qk_fill {
   qk_gamma_basis_t basis;
   double factor, tol;
   int64_t max_iter;
+  int32_t flavour; /* 1 or -1 */
   qk_fill_hint_t hint;
 } qk_fill_t;
 
@@ -84,9 +85,10 @@ typedef struct qk_round {
 /* idle: no rank has an RHS in flight, and the others may sleep while they wait. Collective. */
 qk_status_t qk_round_share(qk_comm_t *comm, qk_round_t *round, bool idle);
 
-/* QK_BAD_ARGUMENT and QK_TOO_LARGE name field, value and limit; the result is unchanged. */
-qk_status_t qk_fill_parse(const Quark__Engine__Fill *message, int entries, qk_fill_t *fill,
-                          qk_err_t *err);
+/* flavours: the action has them. QK_BAD_ARGUMENT and QK_TOO_LARGE name field, value and limit; the
+ * result is unchanged. */
+qk_status_t qk_fill_parse(const Quark__Engine__Fill *message, int entries, bool flavours,
+                          qk_fill_t *fill, qk_err_t *err);
 /* dims: extents of the lattice. */
 qk_status_t qk_correlate_parse(const Quark__Engine__Contract *message, const uint32_t dims[4],
                                qk_correlate_t *correlate, qk_err_t *err);

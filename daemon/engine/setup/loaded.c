@@ -408,6 +408,7 @@ qk_status_t qk_loaded_create(qk_comm_t *comm, const qk_load_t *load, qk_progress
   if (status == QK_OK) {
     s->inner = load->inner;
     memcpy(s->phase_t, load->phase[3], sizeof s->phase_t);
+    s->has_flavours = qk_values_action(&load->values)->has_flavours;
     status = build(&in, s);
   }
   if (status == QK_OK) status = qk_device_explain(&s->dev, qk_loaded_count_memory(s), err);

@@ -44,6 +44,7 @@ typedef struct qk_loaded {
   int64_t memory_free; /* before the load, less 3 %, the least of all ranks; on the CPU a share */
   qk_clocks_t clocks;  /* of its creation, on this rank */
   double phase_t[2];   /* boundary factor of the operator in t */
+  bool has_flavours;   /* of the action (actions.h) */
   int64_t device_bytes, host_bytes; /* sums over the ranks, by qk_loaded_count_memory */
 } qk_loaded_t;
 

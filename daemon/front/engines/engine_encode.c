@@ -97,6 +97,8 @@ uint8_t *qk_engine_encode_fill(uint32_t entry, uint64_t serial, const qk_rhs_t *
   fill.factor = job->factor;
   fill.tol = job->tol;
   fill.max_iter = job->max_iter;
+  fill.has_flavour = job->flavour != 1;
+  fill.flavour = job->flavour;
   fill.has_order = true;
   fill.order = hint.order;
   fill.has_backlog = true;

@@ -232,6 +232,7 @@ qk_status_t qk_job_create(const Quark__Submit *submit, const qk_terms_t *terms, 
   job->basis = submit->basis;
   job->tol = submit->tol;
   job->max_iter = submit->max_iter;
+  job->flavour = submit->flavour < 0 ? -1 : 1;
   if (submit->normalisation == QUARK__NORMALISATION__NORMALISATION_KAPPA)
     job->factor = 1 / (2 * terms->kappa);
   job->accepted_at = terms->now;

@@ -29,6 +29,7 @@
 #include "daemon/front/job/marks.h"
 #include "daemon/front/job/sched.h"
 #include "daemon/front/storage/transfer.h"
+#include "proto/actions.h"
 #include "proto/frame.h"
 #include "proto/quark.pb-c.h"
 #include "proto/shape.h"
@@ -161,6 +162,7 @@ struct qk_job {
   Quark__Basis basis;
   double tol;
   uint64_t max_iter;
+  int flavour; /* 1 or -1 */
   double factor;
   Quark__SourceKind source;
   Quark__Sink sink;
@@ -189,6 +191,9 @@ struct qk_job {
 /* Whether a SUBMIT or CONTRACT is legal on this lattice: everything of PROTOCOL.md, sections 5 and
  * 6, that does not depend on the state of the server. Pure. */
 qk_status_t qk_job_check(const Quark__Submit *submit, const qk_shape_t *shape, qk_err_t *err);
+/* Whether the action of its setup has what a SUBMIT asks for. Pure. */
+qk_status_t qk_job_check_action(const Quark__Submit *submit, const qk_action_row_t *action,
+                                qk_err_t *err);
 qk_status_t qk_job_check_contract(const Quark__Contract *contract, const qk_shape_t *shape,
                                   qk_err_t *err);
 /* Of one field on the wire. */

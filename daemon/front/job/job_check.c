@@ -47,6 +47,8 @@ static qk_status_t check_numbers(const Quark__Submit *s, qk_err_t *err) {
   if (s->max_iter == 0 || s->max_iter > QK_ITERATIONS_MAX)
     return qk_fail(err, QK_BAD_ARGUMENT, "max_iter = %llu is outside 1 .. %llu",
                    (unsigned long long)s->max_iter, QK_ITERATIONS_MAX);
+  if (s->flavour < -1 || s->flavour > 1)
+    return qk_fail(err, QK_BAD_ARGUMENT, "flavour = %d: must be 1 or -1", s->flavour);
   if (s->keep_ms > 0 && s->sink != QUARK__SINK__SINK_KEEP)
     return qk_fail(err, QK_BAD_ARGUMENT, "keep_ms = %llu: it is for SINK_KEEP only",
                    (unsigned long long)s->keep_ms);
@@ -89,6 +91,14 @@ qk_status_t qk_job_check(const Quark__Submit *s, const qk_shape_t *shape, qk_err
     status = check_usual(shape, "a sequential source", err);
   if (status != QK_OK) return status;
   return check_columns(s, shape, err);
+}
+
+qk_status_t qk_job_check_action(const Quark__Submit *s, const qk_action_row_t *action,
+                                qk_err_t *err) {
+  if (s->flavour >= 0 || action->has_flavours) return QK_OK;
+  return qk_fail(err, QK_BAD_ARGUMENT,
+                 "flavour = %d: the action %s of this setup has no flavours, only 1 is accepted",
+                 s->flavour, action->name);
 }
 
 /* ---- CONTRACT ------------------------------------------------------------------------------ */

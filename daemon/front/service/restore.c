@@ -357,7 +357,9 @@ static qk_status_t remake(const scene_t *scene, qk_session_t *session, const qk_
     if (m) quark__contract__free_unpacked(m, NULL);
   } else {
     Quark__Submit *m = quark__submit__unpack(NULL, row->message_bytes, row->message);
-    if (m && qk_job_check(m, &shape, err) == QK_OK) status = qk_job_create(m, &terms, job, err);
+    if (m && qk_job_check(m, &shape, err) == QK_OK &&
+        qk_job_check_action(m, qk_values_action(&setup->settings.op), err) == QK_OK)
+      status = qk_job_create(m, &terms, job, err);
     if (status == QK_OK && (status = qk_filing_create(scene->service, *job, m, err)) != QK_OK) {
       qk_job_destroy(*job);
       *job = NULL;

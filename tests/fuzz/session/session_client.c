@@ -166,6 +166,11 @@ static void twist(Quark__Submit *s, uint8_t how) {
     s->has_normalisation = true;
     s->normalisation = QUARK__NORMALISATION__NORMALISATION_KAPPA;
     break;
+  case 22:
+  case 23:
+    s->has_flavour = true;
+    s->flavour = how < 128 ? -1 : (int32_t)how - 128;
+    break;
   case 20:
     s->n_column = s->n_column > 0 ? s->n_column - 1 : 0;
     break;

@@ -146,7 +146,9 @@ class FakeEngine:
             x[1] = fill.smear.alpha if fill.HasField('smear') else 0
             x[2] = fill.backlog
             x[3] = fill.order
-        assert len(x) == count
+        assert len(x) == count and fill.flavour in (-1, 1)
+        if fill.flavour < 0:
+            x = -x
         if fill.HasField('shm_out'):
             assert os.path.getsize('/dev/shm' + fill.shm_out) == x.nbytes
             out = x if fill.factor == 1 else (fill.factor * x).astype(x.dtype)

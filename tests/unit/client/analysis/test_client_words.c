@@ -13,6 +13,16 @@
 
 static const uint32_t dims[4] = {4, 6, 8, 16};
 
+Test(flavour, is_one_of_two_signs) {
+  static const char *const refused[] = {"", "0", "2", "-2", "1 ", " 1", "+", "--1", "+1.0", "up"};
+  int32_t flavour = 0;
+  cr_expect(qk_flavour_parse("-1", &flavour) && flavour == -1);
+  cr_expect(qk_flavour_parse("+1", &flavour) && flavour == 1);
+  cr_expect(qk_flavour_parse("-1", &flavour) && qk_flavour_parse("1", &flavour) && flavour == 1);
+  for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++)
+    cr_expect(!qk_flavour_parse(refused[i], &flavour) && flavour == 1, "%s", refused[i]);
+}
+
 /* ---- sources ---- */
 
 static quark_column_t *columns_of(const char *text, int64_t *n) {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "client/quark.h"
+#include "proto/limits.h"
 #include "tests/support/fake_daemon.h"
 
 enum { FIELD = 3 * 1024 * 1024 + 4096, NRHS = 2 };
@@ -12,6 +13,7 @@ static fake_daemon_t fake;
 
 static void setup(void) {
   fake_daemon_start(&fake, FIELD);
+  fake.script.feature = fake.script.later_feature = QK_FEATURE_FLAVOUR;
 }
 
 static void teardown(void) {
@@ -47,6 +49,7 @@ static uint64_t leave_a_request(const uint8_t id[16]) {
   p.dtype = QUARK_F32;
   p.basis = QUARK_UKQCD;
   p.normalisation = QUARK_KAPPA;
+  p.flavour = -1;
   p.priority = 6;
   p.detach_ms = 5000;
   p.smear = (quark_smearing_t){
@@ -60,6 +63,7 @@ static uint64_t leave_a_request(const uint8_t id[16]) {
 static void check_params(const quark_params_t *p) {
   cr_expect(p->nrhs == NRHS && p->source == QUARK_Z4 && p->tol == 1e-5 && p->dtype == QUARK_F32);
   cr_expect(p->basis == QUARK_UKQCD && p->normalisation == QUARK_KAPPA && p->priority == 6);
+  cr_expect_eq(p->flavour, -1);
   cr_expect(p->detach_ms == 5000 && !p->keep && !p->discard);
   cr_expect(p->smear.alpha == 0.25 && p->smear.steps == 7 && p->smear.links == QUARK_STOUT);
   cr_expect(p->smear.link_param[0] == 0.1 && p->smear.link_steps == 3 && !p->smear.link_all);

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/limits.h"
 #include "tests/unit/client/libquark/libquark_kit.h"
 
 /* ---- kept solutions and contractions ---- */
@@ -27,6 +28,70 @@ static quark_contraction_t contraction_of(uint64_t a) {
   c.nchannel = 2;
   c.channel = CHANNELS;
   return c;
+}
+
+/* ---- flavours ---- */
+
+static quark_params_t of_flavour(int flavour) {
+  static const quark_column_t column = {0};
+  quark_params_t p;
+  quark_params_init(&p);
+  p.source = QUARK_POINT;
+  p.column = &column;
+  p.flavour = flavour;
+  return p;
+}
+
+Test(libquark, a_submit_says_its_flavour_where_it_is_not_1) {
+  static const int values[] = {0, 1, -1, 2};
+  uint64_t request;
+  lq_fake.script.feature = QK_FEATURE_FLAVOUR;
+  quark_connection_t *conn = lq_connect(NULL);
+  cr_expect_eq(of_flavour(1).max_iter, 10000);
+  for (int i = 0; i < 4; i++) {
+    const quark_params_t p = of_flavour(values[i]);
+    const bool said = i > 1;
+    cr_assert_eq(quark_submit(conn, &p, &request, NULL, NULL), QUARK_OK);
+    const Quark__Submit *s = lq_fake.last->submit;
+    cr_expect_eq((bool)s->has_flavour, said, "%d", values[i]);
+    cr_expect_eq(s->flavour, said ? values[i] : 1);
+  }
+  quark_close(conn);
+}
+
+static void expect_too_old(quark_connection_t *conn, int flavour) {
+  const quark_params_t p = of_flavour(flavour);
+  quark_error_t err = {0};
+  uint64_t request;
+  cr_expect_eq(quark_submit(conn, &p, &request, NULL, &err), QUARK_UNSUPPORTED);
+  cr_expect(!err.retryable && strstr(err.text, "too old for flavour of SUBMIT"), "%s", err.text);
+}
+
+Test(libquark, a_daemon_that_would_ignore_a_flavour_is_not_asked) {
+  quark_connection_t *conn = lq_connect(NULL);
+  const quark_params_t plain = of_flavour(1);
+  uint64_t request;
+  expect_too_old(conn, -1);
+  cr_expect_eq(lq_fake.submits, 0);
+  cr_expect_eq(quark_submit(conn, &plain, &request, NULL, NULL), QUARK_OK, "it solves for 1");
+  quark_close(conn);
+}
+
+Test(libquark, a_flavour_is_not_repeated_to_an_older_daemon) {
+  lq_fake.script.feature = QK_FEATURE_FLAVOUR;
+  lq_fake.script.hold = 1;
+  quark_connection_t *conn = lq_connect(NULL);
+  const quark_params_t p = of_flavour(-1);
+  quark_result_t result;
+  uint64_t request;
+  cr_assert_eq(quark_submit(conn, &p, &request, NULL, NULL), QUARK_OK);
+  lq_fake.script.later_feature = 0;
+  lq_fake.script.drop_now = 1;
+  cr_assert_eq(quark_wait(conn, request, 0, -1, &result, NULL), QUARK_OK);
+  cr_expect_eq(result.status, QUARK_UNSUPPORTED, "%s", result.text);
+  cr_expect(strstr(result.text, "too old for flavour of SUBMIT"), "%s", result.text);
+  cr_expect_eq(lq_fake.submits, 1, "by the one that knew what it was");
+  quark_close(conn);
 }
 
 Test(libquark, every_field_of_a_submit_is_sent) {

@@ -1,9 +1,12 @@
 /* Which right-hand sides take which slots, and which leave. */
 #include <criterion/criterion.h>
+#include <string.h>
 
 #include "daemon/engine/serve/placement.h"
 
 enum { NSLOT = 6, CASES = 100000 };
+
+static const int8_t ONE_FLAVOUR[QK_SLOTS_MAX] = {[0 ... QK_SLOTS_MAX - 1] = 1};
 
 /* ---- a block of six slots -------------------------------------------------------------------- */
 
@@ -27,11 +30,11 @@ static void set(block_t *b, const int at[NSLOT]) {
 }
 
 static qk_waiting_t ready(void) {
-  return (qk_waiting_t){.order = 1, .tol = 1e-8, .staged = true, .ready = true};
+  return (qk_waiting_t){.order = 1, .tol = 1e-8, .flavour = 1, .staged = true, .ready = true};
 }
 
 static qk_waiting_t arriving(void) {
-  return (qk_waiting_t){.order = 1, .tol = 1e-8, .staged = true, .arriving = true};
+  return (qk_waiting_t){.order = 1, .tol = 1e-8, .flavour = 1, .staged = true, .arriving = true};
 }
 
 static void add(block_t *b, qk_waiting_t what) {
@@ -43,7 +46,8 @@ static qk_placement_t place(const block_t *b) {
   qk_placement_t placement;
   qk_place(
       &(qk_placement_view_t){
-          .slot = b->at, .waiting = b->waiting, .nslot = NSLOT, .nwaiting = b->nwaiting},
+          .slot = b->at, .waiting = b->waiting, .nslot = NSLOT, .nwaiting = b->nwaiting,
+          .flavour = ONE_FLAVOUR},
       &placement);
   return placement;
 }
@@ -160,7 +164,8 @@ Test(placement, what_is_alone_goes_to_the_single_rhs_solver) {
   set(&b, (int[]){-1, -1, -1, -1, -1, -1});
   add(&b, ready());
   qk_placement_view_t view = {
-      .slot = b.at, .single = &single, .waiting = b.waiting, .nslot = NSLOT, .nwaiting = 1};
+      .slot = b.at, .single = &single, .waiting = b.waiting, .nslot = NSLOT, .nwaiting = 1,
+      .flavour = ONE_FLAVOUR};
   qk_place(&view, &p);
   cr_expect(p.single && p.n == 1 && p.slot[0] == 0 && p.entry[0] == 10);
   single.state = QK_SLOT_RUNNING;
@@ -242,6 +247,7 @@ typedef struct random_case {
   qk_slot_t slot[QK_SLOTS_MAX], single;
   const qk_slot_t *at[QK_SLOTS_MAX];
   qk_waiting_t waiting[QK_INFLIGHT_MAX];
+  int8_t flavour[QK_SLOTS_MAX];
   qk_placement_view_t view;
 } random_case_t;
 
@@ -265,18 +271,21 @@ static void make_case(uint64_t *seed, random_case_t *c) {
   for (int s = 0; s < nslot; s++) {
     c->slot[s] = random_slot(seed, idle);
     c->at[s] = &c->slot[s];
+    c->flavour[s] = 1;
   }
   c->single = random_slot(seed, idle && below(seed, 3));
   c->view = (qk_placement_view_t){.slot = c->at,
                                   .single = below(seed, 2) ? &c->single : NULL,
                                   .waiting = c->waiting,
                                   .nslot = nslot,
-                                  .nwaiting = n < QK_INFLIGHT_MAX ? n : QK_INFLIGHT_MAX};
+                                  .nwaiting = n < QK_INFLIGHT_MAX ? n : QK_INFLIGHT_MAX,
+                                  .flavour = c->flavour};
   for (int k = 0; k < c->view.nwaiting; k++) {
     const int at = made ? 2 : below(seed, 5); /* of its source */
     c->waiting[k] = (qk_waiting_t){.entry = k,
                                    .order = k < first ? QK_ORDER_FIRST : 1,
                                    .tol = below(seed, 4) ? 1e-8 : 1e-6,
+                                   .flavour = 1,
                                    .staged = at != 2,
                                    .arriving = at == 1,
                                    .ready = at >= 2};
@@ -322,4 +331,101 @@ Test(placement, random_cases_take_free_slots_in_order_and_never_wait_for_ever) {
     if (nothing_moves(&c) && nready > 0) cr_expect_gt(p.n, 0, "case %d", k);
   }
   cr_expect(waited > CASES / 100 && alone > CASES / 1000, "%d waited, %d alone", waited, alone);
+}
+
+/* ---- flavours -------------------------------------------------------------------------------- */
+
+static void make_flavours(uint64_t *seed, random_case_t *c, int only) {
+  for (int s = 0; s < c->view.nslot; s++)
+    c->flavour[s] = (int8_t)(only ? only : below(seed, 2) ? 1 : -1);
+  for (int k = 0; k < c->view.nwaiting; k++)
+    c->waiting[k].flavour = only ? only : below(seed, 2) ? 1 : -1;
+}
+
+Test(placement, with_one_flavour_alone_the_first_free_slots_are_taken) {
+  uint64_t seed = 11;
+  int taken = 0;
+  for (int k = 0; k < CASES; k++) {
+    random_case_t c;
+    qk_placement_t p;
+    int of[QK_INFLIGHT_MAX], slot = 0;
+    make_case(&seed, &c);
+    make_flavours(&seed, &c, below(&seed, 2) ? 1 : -1);
+    for (int i = 0; i < c.view.nwaiting; i++) {
+      of[i] = -1;
+      if (!c.waiting[i].ready && c.waiting[i].order != QK_ORDER_FIRST) continue;
+      while (slot < c.view.nslot && c.slot[slot].state != QK_SLOT_FREE) slot++;
+      if (slot < c.view.nslot) of[i] = slot++;
+    }
+    qk_place(&c.view, &p);
+    for (int i = 0; i < p.n && !p.single; i++)
+      cr_expect_eq(p.slot[i], of[p.entry[i]], "case %d: slot %d", k, p.slot[i]);
+    taken += p.n;
+  }
+  cr_expect_gt(taken, CASES);
+}
+
+/* Of the slots of a tile; free ones do not count. */
+static int count_flavour(const int8_t flavour[], int nslot, int slot, int of) {
+  int n = 0;
+  for (int s = slot - slot % QK_TILE; s < nslot && s / QK_TILE == slot / QK_TILE; s++)
+    n += flavour[s] == of;
+  return n;
+}
+
+static int worth(const int8_t flavour[], int nslot, int slot, int of) {
+  if (count_flavour(flavour, nslot, slot, of) > 0) return 2;
+  return count_flavour(flavour, nslot, slot, -of) == 0;
+}
+
+Test(placement, while_there_are_both_flavours_tiles_keep_to_one_where_they_can) {
+  uint64_t seed = 13;
+  int apart = 0;
+  for (int k = 0; k < CASES; k++) {
+    random_case_t c;
+    qk_placement_t p, again;
+    int8_t flavour[QK_SLOTS_MAX];
+    make_case(&seed, &c);
+    for (int i = 0; i < c.view.nwaiting; i++) c.waiting[i].ready = true;
+    make_flavours(&seed, &c, 0);
+    c.view.single = NULL;
+    qk_place(&c.view, &p);
+    check_placement(&c, &p, k);
+    qk_place(&c.view, &again);
+    cr_expect(p.n == again.n && memcmp(p.slot, again.slot, (size_t)p.n * sizeof *p.slot) == 0);
+    unsigned both = 0;
+    for (int s = 0; s < c.view.nslot; s++) {
+      flavour[s] = c.slot[s].state == QK_SLOT_FREE ? 0 : c.flavour[s];
+      both |= flavour[s] > 0 ? 1 : flavour[s] < 0 ? 2 : 0;
+    }
+    for (int i = 0; i < c.view.nwaiting; i++) both |= c.waiting[i].flavour > 0 ? 1 : 2;
+    if (both != 3 || p.n < c.view.nwaiting) continue; /* those that wait keep their places, too */
+    for (int i = 0; i < p.n; i++) {
+      const int of = c.waiting[p.entry[i]].flavour;
+      const int got = worth(flavour, c.view.nslot, p.slot[i], of);
+      for (int s = 0; s < c.view.nslot; s++) {
+        if (flavour[s] != 0 || s == p.slot[i]) continue;
+        const int other = worth(flavour, c.view.nslot, s, of);
+        cr_expect(other < got || (other == got && s > p.slot[i]), "case %d: slot %d, not %d", k,
+                  p.slot[i], s);
+      }
+      flavour[p.slot[i]] = (int8_t)of;
+      apart += got > 0;
+    }
+  }
+  cr_expect_gt(apart, CASES / 10);
+}
+
+Test(placement, a_free_slot_has_the_flavour_of_its_tile) {
+  int8_t flavour[20] = {-1};
+  cr_expect_eq(qk_place_idle_flavour(flavour, 20, 1), -1);
+  cr_expect_eq(qk_place_idle_flavour(flavour, 20, 8), -1, "no other matrices are read at all");
+  flavour[19] = 1;
+  cr_expect_eq(qk_place_idle_flavour(flavour, 20, 7), -1);
+  cr_expect_eq(qk_place_idle_flavour(flavour, 20, 18), 1);
+  cr_expect_eq(qk_place_idle_flavour(flavour, 20, 8), 1, "both are there");
+  flavour[2] = 1;
+  cr_expect_eq(qk_place_idle_flavour(flavour, 20, 1), 1, "its tile has both");
+  flavour[0] = flavour[2] = flavour[19] = 0;
+  cr_expect_eq(qk_place_idle_flavour(flavour, 20, 1), 1, "nothing is solved");
 }

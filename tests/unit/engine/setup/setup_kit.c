@@ -50,6 +50,7 @@ qk_fill_t noise_for(int entry, uint64_t seed) {
   fill.factor = 1;
   fill.tol = 1e-9;
   fill.max_iter = 1000;
+  fill.flavour = 1;
   fill.hint.order = QK_ORDER_OTHERS;
   return fill;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "daemon/front/job/job.h"
+#include "proto/operator_text.h"
 
 static const qk_shape_t SHAPE = {{4, 6, 8, 10}, QK_SITE_REALS, QK_PROPAGATOR_COLUMNS};
 
@@ -73,6 +74,22 @@ Test(job_check, admits_each_legal_smearing) {
   }
 }
 
+Test(job_check, a_flavour_is_for_actions_that_have_some) {
+  const qk_action_row_t *twisted = qk_action_named("twisted-clover"),
+                        *clover = qk_action_named("wilson-clover");
+  Quark__Submit s = submit_of(1);
+  cr_expect_eq(s.flavour, 1, "where it is absent");
+  for (s.flavour = -1; s.flavour <= 1; s.flavour++) {
+    qk_err_t err = {0};
+    cr_expect_eq(qk_job_check(&s, &SHAPE, &err), QK_OK, "%s", err.text);
+    cr_expect_eq(qk_job_check_action(&s, twisted, &err), QK_OK, "%s", err.text);
+    cr_expect_eq(qk_job_check_action(&s, clover, &err), s.flavour < 0 ? QK_BAD_ARGUMENT : QK_OK);
+    if (s.flavour < 0)
+      cr_expect_str_eq(err.text, "flavour = -1: the action wilson-clover of this setup has no "
+                                 "flavours, only 1 is accepted");
+  }
+}
+
 #define REFUSED(code, change)                                                                      \
   do {                                                                                             \
     qk_err_t err = {0};                                                                            \
@@ -102,6 +119,9 @@ Test(job_check, refuses_each_illegal_field) {
   REFUSED(QK_BAD_ARGUMENT, s.basis = 4);
   REFUSED(QK_BAD_ARGUMENT, s.basis = -1);
   REFUSED(QK_BAD_ARGUMENT, s.normalisation = 2);
+  REFUSED(QK_BAD_ARGUMENT, s.flavour = 2);
+  REFUSED(QK_BAD_ARGUMENT, s.flavour = -2);
+  REFUSED(QK_BAD_ARGUMENT, s.flavour = INT32_MIN);
   REFUSED(QK_BAD_ARGUMENT, s.tol = 0);
   REFUSED(QK_BAD_ARGUMENT, s.tol = 1);
   REFUSED(QK_BAD_ARGUMENT, s.tol = -1e-8);

@@ -1,0 +1,142 @@
+#!/usr/bin/env python3
+"""The flavour of a request, from SUBMIT to FILL, with an engine that gives -x for flavour -1: test_front_flavour.py QUARKD"""
+import os
+import signal
+import sys
+
+import tap
+
+try:
+    import numpy as np
+    from front_case import LATER, Case, State, fake, field, kill, once_more
+    from front_driver import STATUS, Client, qk
+except (ImportError, OSError) as e:
+    tap.skip_all(str(e))
+
+TWISTED = '--action', 'twisted-clover', '--set', 'mu=0.1'
+NOISE = dict(source=qk.SOURCE_Z2)
+
+
+def check(client, request, fields, sign):
+    for r in sorted(client.results(len(fields)), key=lambda r: r.rhs):
+        assert r.request == request and r.status == 0, r
+        assert np.array_equal(client.fetch(r), sign * 2 * fields[r.rhs]), (r, sign)
+
+
+@tap.test
+def a_daemon_says_that_it_knows_flavours(case):
+    with case.daemon() as d, Client(d) as c:
+        assert 9 in c.welcome.feature
+
+
+@tap.test
+def each_request_is_solved_for_its_flavour(case):
+    with case.daemon(*TWISTED) as d, Client(d) as c:
+        for more, sign in ({}, 1), (dict(flavour=0), 1), (dict(flavour=1), 1), (dict(flavour=-1), -1), ({}, 1):
+            accepted, fields = c.submit(2, **more), [field(), field()]
+            c.upload(accepted, fields)
+            check(c, accepted.request, fields, sign)
+            c.ack(accepted.request)
+
+
+@tap.test
+def other_flavours_are_refused_and_nobody_else_notices(case):
+    with case.daemon('--slots', '2') as d, Client(d) as c:
+        b = field()
+        accepted = c.submit(1)
+        r = c.submit(1, flavour=-1, expect='rejected')
+        assert r.status == STATUS['BAD_ARGUMENT'], r
+        assert r.text == 'flavour = -1: the action wilson of this setup has no flavours, only 1 is accepted', r
+        for flavour in 2, -2, 2 ** 31 - 1, -2 ** 31:
+            r = c.submit(1, flavour=flavour, expect='rejected')
+            assert r.status == STATUS['BAD_ARGUMENT'] and r.text == 'flavour = %d: must be 1 or -1' % flavour, r
+        c.upload(accepted, [b])
+        check(c, accepted.request, [b], 1)
+    with case.daemon(*TWISTED) as d, Client(d) as c:
+        r = c.submit(1, flavour=2, expect='rejected')
+        assert r.status == STATUS['BAD_ARGUMENT'] and r.text == 'flavour = 2: must be 1 or -1', r
+
+
+@tap.test
+def a_repetition_with_another_flavour_is_another_request(case):
+    with case.daemon(*TWISTED) as d, Client(d) as c:
+        first = c.submit(1, flavour=-1)
+        assert c.submit(1, request=first.request, flavour=-1).repeated_submit
+        r = c.submit(1, request=first.request, expect='rejected')
+        assert r.status == STATUS['BAD_ARGUMENT'] and 'exists with other parameters' in r.text, r
+
+
+@tap.test
+def the_flavour_of_a_sequential_source_is_that_of_the_new_solve(case):
+    """Through a kept solution of either flavour."""
+    with case.daemon(*TWISTED) as d, Client(d) as c:
+        for first in 1, -1:
+            b = field()
+            kept = c.submit(1, sink=qk.SINK_KEEP, flavour=first)
+            c.upload(kept, [b])
+            check(c, kept.request, [b], first)
+            for second in 1, -1:
+                c.submit(1, source=qk.SOURCE_SEQUENTIAL, flavour=second, column=[qk.Column(request=kept.request, gamma=4)])
+                r = c.expect('result')
+                assert r.status == 0 and np.array_equal(c.fetch(r), second * 5 * first * 2 * b), (r, first, second)
+
+
+@tap.test
+def a_lost_engine_costs_no_flavour(case):
+    with case.daemon(*TWISTED, '--slots', '2') as d, Client(d) as c:
+        fields = [field() for _ in range(3)]
+        accepted = c.submit(3, max_iter=fake.HOLD_ONCE, flavour=-1)
+        c.upload(accepted, fields)
+        pid = d.status_when(lambda s: s.counters.running == 2).engine.pid
+        os.kill(pid, signal.SIGKILL)
+        check(c, accepted.request, fields, -1)
+
+
+@tap.test
+def the_journal_keeps_the_flavour(case):
+    """Of what was solved and kept, of what was in a slot, of what waited; of ATTACHED."""
+    with State(case) as state:
+        fields = [field() for _ in range(4)]
+        with state.daemon(*TWISTED, '--slots', '1') as d, Client(d) as c:
+            kept = c.submit(1, sink=qk.SINK_KEEP, flavour=-1)
+            c.upload(kept, fields[:1])
+            check(c, 1, fields[:1], -1)
+            held = c.submit(2, max_iter=fake.HOLD_ONCE, flavour=-1)
+            c.upload(held, fields[1:3])
+            plain = c.submit(1, max_iter=fake.HOLD_ONCE)
+            c.upload(plain, fields[3:])
+            d.status_when(lambda s: s.counters.running == 1 and s.counters.queued == 2)
+            kill(d)
+        with state.daemon(*TWISTED, '--slots', '1', env=LATER) as d, Client(d, c.client_id) as c2:
+            assert c2.welcome.resumed
+            once_more(c2, 2, 2, max_iter=fake.HOLD_ONCE, flavour=-1)
+            once_more(c2, 1, 3, max_iter=fake.HOLD_ONCE)
+            for r in c2.results(3):
+                b, sign = (fields[1 + r.rhs], -1) if r.request == 2 else (fields[3], 1)
+                assert r.status == 0 and np.array_equal(c2.fetch(r), sign * 2 * b), r
+            c2.send(attach=qk.Attach(request=2))
+            assert c2.expect('attached', skip=('progress', 'credit', 'result')).submit.flavour == -1
+            c2.submit(1, source=qk.SOURCE_SEQUENTIAL, column=[qk.Column(request=1, gamma=0)])
+            r = c2.expect('result', skip=('progress', 'credit'))
+            while r.request != 4:
+                r = c2.expect('result')
+            assert r.status == 0 and np.array_equal(c2.fetch(r), -2 * fields[0]), r
+            assert d.terminate() == 0
+
+
+@tap.test
+def an_engine_that_is_adopted_is_told_the_flavour_again(case):
+    with State(case) as state, state.fronts() as front:
+        fields = [field(), field()]
+        with front(*TWISTED, '--slots', '1') as d, Client(d) as c:
+            c.upload(c.submit(2, max_iter=fake.HOLD_ONCE, flavour=-1), fields)
+            pid = d.status_when(lambda s: s.counters.running == 1 and s.counters.queued == 1).engine.pid
+            kill(d)
+        with front(*TWISTED, '--slots', '1') as d, Client(d, c.client_id) as c2:
+            once_more(c2, 2, 1, max_iter=fake.HOLD_ONCE, flavour=-1)
+            check(c2, 1, fields, -1)
+            assert d.status().engine.pid == pid
+            assert d.terminate() == 0
+
+
+tap.run(Case(*sys.argv[1:]))
