@@ -23,6 +23,7 @@ static void packs_again(const ProtobufCMessage *m) {
 
 static void submit(const Quark__Submit *s) {
   static const qk_shape_t shape = {{2, 4, 6, 8}, QK_SITE_REALS, QK_PROPAGATOR_COLUMNS};
+  static const qk_action_row_t plain = {.name = "plain"}; /* without flavours */
   qk_budget_t budget = {.limit = 1ll << 40};
   qk_terms_t terms = {.shape = &shape, .kappa = 0.125, .budget = &budget, .keep = 1};
   qk_sched_t sched;
@@ -33,11 +34,14 @@ static void submit(const Quark__Submit *s) {
     return;
   }
   promise(s->nrhs <= QK_REQUEST_RHS_MAX && s->n_column <= QK_REQUEST_RHS_MAX);
+  promise(s->flavour >= -1 && s->flavour <= 1);
+  promise((qk_job_check_action(s, &plain, &err) == QK_OK) == (s->flavour >= 0));
   qk_sched_init(&sched);
   if (qk_sched_user_hold(&sched, "user", &terms.user) != QK_OK) return;
   qk_sched_user_kept(terms.user)->limit = 1ll << 40;
   if (qk_job_create(s, &terms, &job, &err) == QK_OK) {
     promise(budget.used == qk_job_cost(s, &shape));
+    promise(job->flavour == (s->flavour < 0 ? -1 : 1));
     qk_job_destroy(job);
   }
   promise(budget.used == 0 && qk_sched_user_kept(terms.user)->used == 0);

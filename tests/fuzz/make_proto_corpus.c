@@ -155,6 +155,8 @@ static void save_submits(Quark__Smearing *smear) {
   submit.smear = smear;
   submit.has_keep_ms = 1;
   submit.keep_ms = 1000;
+  submit.has_flavour = 1;
+  submit.flavour = -1;
   Quark__ClientMessage m = QUARK__CLIENT_MESSAGE__INIT;
   m.body_case = QUARK__CLIENT_MESSAGE__BODY_SUBMIT;
   m.submit = &submit;

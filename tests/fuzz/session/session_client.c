@@ -347,6 +347,14 @@ static void load(int peer, uint8_t which, uint8_t how) {
   l.has_kappa = how % 4 != 0;
   l.kappa = how % 4 == 3 ? 0.2 : 0.12;
   l.has_mass = how == 255;
+  Quark__Setting mu = QUARK__SETTING__INIT, *parameter[1] = {&mu};
+  mu.key = "mu";
+  mu.value = "0.25";
+  if (how % 16 == 6) { /* with flavours */
+    l.action = "twisted-clover";
+    l.parameter = parameter;
+    l.n_parameter = 1;
+  }
   l.gauge = gauge[how / 4 % 4];
   l.n_dims = how >= 250 ? 3 : how >= 200 ? 4 : 0;
   l.dims = dims;

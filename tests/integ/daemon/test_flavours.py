@@ -99,7 +99,8 @@ def kept_solutions_of_both_are_contracted_and_gone_through(case):
             assert all(r.status == 0 for r in results), results
             s[f] = np.stack([c.fetch(r).reshape(case.shape) for r in results], -1).reshape(case.shape + (4, 3))
         for a, b in (1, 1), (-1, -1), (1, -1), (-1, 1):
-            c.contract(kept[a], request_b=kept[b], channel=[qk.Channel(sink=15, source=15), qk.Channel(sink=0, source=1)], origin=origin)
+            c.contract(kept[a], request_b=kept[b], origin=origin,
+                       channel=[qk.Channel(kind=qk.CHANNEL_MESON, sink=g, source=h) for g, h in ((15, 15), (0, 1))])
             got = c.fetch(c.expect('result')).reshape(2, -1)
             for k, (sink, source) in enumerate(((15, 15), (0, 1))):
                 want = contract_ref.meson(s[a], s[b], sink, source, [(0, 0, 0)], origin).ravel()
@@ -122,13 +123,15 @@ def the_next_daemon_solves_for_the_flavour_that_was_asked_for(case):
             c.submit(1, **endless)
             d.status_when(lambda s: s.counters.running == 1)
             c.upload(c.submit(1, flavour=-1, tol=1e-10), [b])
-            d.status_when(lambda s: s.counters.queued == 1)
+            d.status_when(lambda s: s.counters.bytes_in == b.nbytes)
             kill(d)
         with front(*options) as d, Client(d, c.client_id) as c2:
             once_more(c2, 1, 2, flavour=-1, tol=1e-10)
             c2.send(cancel=qk.Cancel(request=1))
             r, = [r for r in c2.results(2) if r.request == 2]
             assert r.status == 0 and case.off(c2.fetch(r), b, -1) < 1.01e-10, r
+            for request in 1, 2:
+                c2.ack(request)
             assert d.terminate() == 0
 
 

@@ -10,6 +10,7 @@ try:
     import numpy as np
     from front_case import LATER, Case, State, fake, field, kill, once_more
     from front_driver import STATUS, Client, qk
+    from state_case import results_of
 except (ImportError, OSError) as e:
     tap.skip_all(str(e))
 
@@ -109,18 +110,20 @@ def the_journal_keeps_the_flavour(case):
             kill(d)
         with state.daemon(*TWISTED, '--slots', '1', env=LATER) as d, Client(d, c.client_id) as c2:
             assert c2.welcome.resumed
-            once_more(c2, 2, 2, max_iter=fake.HOLD_ONCE, flavour=-1)
-            once_more(c2, 1, 3, max_iter=fake.HOLD_ONCE)
-            for r in c2.results(3):
-                b, sign = (fields[1 + r.rhs], -1) if r.request == 2 else (fields[3], 1)
-                assert r.status == 0 and np.array_equal(c2.fetch(r), sign * 2 * b), r
+            for request, nrhs, more, sign in (2, 2, dict(flavour=-1), -1), (3, 1, {}, 1):
+                once_more(c2, nrhs, request, max_iter=fake.HOLD_ONCE, **more)
+                for r in results_of(c2, request, nrhs):
+                    b = fields[{2: 1, 3: 3}[request] + r.rhs]
+                    assert r.status == 0 and np.array_equal(c2.fetch(r), sign * 2 * b), r
             c2.send(attach=qk.Attach(request=2))
             assert c2.expect('attached', skip=('progress', 'credit', 'result')).submit.flavour == -1
-            c2.submit(1, source=qk.SOURCE_SEQUENTIAL, column=[qk.Column(request=1, gamma=0)])
-            r = c2.expect('result', skip=('progress', 'credit'))
-            while r.request != 4:
-                r = c2.expect('result')
+            c2.results(2)  # they are told again
+            c2.submit(1, request=4, source=qk.SOURCE_SEQUENTIAL, column=[qk.Column(request=1, gamma=0)])
+            r, = results_of(c2, 4, 1)
             assert r.status == 0 and np.array_equal(c2.fetch(r), -2 * fields[0]), r
+            c2.send(release=qk.Release(request=1))
+            for request in 2, 3, 4:
+                c2.ack(request)
             assert d.terminate() == 0
 
 
@@ -135,6 +138,7 @@ def an_engine_that_is_adopted_is_told_the_flavour_again(case):
         with front(*TWISTED, '--slots', '1') as d, Client(d, c.client_id) as c2:
             once_more(c2, 2, 1, max_iter=fake.HOLD_ONCE, flavour=-1)
             check(c2, 1, fields, -1)
+            c2.ack(1)
             assert d.status().engine.pid == pid
             assert d.terminate() == 0
 
