@@ -142,6 +142,7 @@ typedef struct quark_slot {
   uint64_t iterations;
   double residual, tol; /* relative; residual: the solver's estimate, at first 1 */
   double seconds;       /* since it got the slot */
+  int32_t flavour;      /* 1 or -1; 0: the action of its setup has none */
 } quark_slot_t;
 
 typedef struct quark_user {

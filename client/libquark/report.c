@@ -149,6 +149,7 @@ static void read_slot(quark_slot_t *slot, const Quark__SlotReport *m) {
   slot->residual = m->residual;
   slot->tol = m->tol;
   slot->seconds = m->seconds;
+  slot->flavour = m->has_flavour ? m->flavour : 0;
 }
 
 static void read_user(quark_user_t *user, const Quark__UserReport *m) {

@@ -54,6 +54,7 @@ static const char *also_of(const qk_action_row_t *row, const qk_param_t *p) {
 static void print_text(const qk_action_row_t *row) {
   char range[64], kind[16];
   printf("%s\n  %s\n  %s\n", row->name, row->help, row->reference);
+  if (row->has_flavours) printf("  flavours +1 and -1, which a request chooses from\n");
   printf("  %-12s %-8s %-18s %-11s %-5s %s\n", "key", "type", "range", "default", "unit",
          "meaning");
   for (const qk_param_t *p = row->param; p->key; p++)
@@ -75,8 +76,9 @@ static json_t *param_json(const qk_param_t *p) {
 static json_t *row_json(const qk_action_row_t *row) {
   json_t *list = json_array();
   for (const qk_param_t *p = row->param; p->key; p++) json_array_append_new(list, param_json(p));
-  return json_pack("{s:s, s:s, s:s, s:b, s:o}", "name", row->name, "help", row->help, "reference",
-                   row->reference, "has_kappa", row->has_kappa, "parameters", list);
+  return json_pack("{s:s, s:s, s:s, s:b, s:b, s:o}", "name", row->name, "help", row->help, "reference",
+                   row->reference, "has_kappa", row->has_kappa, "has_flavours",
+                   row->has_flavours, "parameters", list);
 }
 
 /* Each line that the man page must have. */
