@@ -239,10 +239,10 @@ typedef struct quark_params {
    * Default 1, which 0 stands for. Others than 1 need a daemon that knows them
    * (QUARK_UNSUPPORTED) and an action that has them (QUARK_BAD_ARGUMENT). */
   int32_t flavour;
-  double tol;                          /* relative residual. Default 1e-10 */
-  uint64_t max_iter;                   /* Default 10000 */
-  uint64_t deadline_ms;                /* from acceptance on. 0, the default: none */
-  int priority; /* 0 to 9: of one user's requests the greatest goes first. Default 4 */
+  double tol;           /* relative residual. Default 1e-10 */
+  uint64_t max_iter;    /* Default 10000 */
+  uint64_t deadline_ms; /* from acceptance on. 0, the default: none */
+  int priority;         /* 0 to 9: of one user's requests the greatest goes first. Default 4 */
   quark_source_t source;
   const quark_column_t *column; /* generated sources: nrhs of them. Copied by quark_submit */
   bool discard;                 /* no download: the results alone are of interest */

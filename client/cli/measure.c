@@ -84,11 +84,9 @@ void ctl_name_piece(const quark_report_t *report, const char *gauge, const char 
   const char *slash = strrchr(gauge, '/');
   snprintf(meta->config, sizeof meta->config, "%.127s", slash ? slash + 1 : gauge);
   if (report->setup.kappa == 0)
-    snprintf(meta->quark, sizeof meta->quark, "mass=%.10g%s", report->setup.mass,
-             other);
+    snprintf(meta->quark, sizeof meta->quark, "mass=%.10g%s", report->setup.mass, other);
   else
-    snprintf(meta->quark, sizeof meta->quark, "kappa=%.10g%s", report->setup.kappa,
-             other);
+    snprintf(meta->quark, sizeof meta->quark, "kappa=%.10g%s", report->setup.kappa, other);
   snprintf(meta->label, sizeof meta->label, "%s", label);
 }
 

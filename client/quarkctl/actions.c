@@ -76,8 +76,8 @@ static json_t *param_json(const qk_param_t *p) {
 static json_t *row_json(const qk_action_row_t *row) {
   json_t *list = json_array();
   for (const qk_param_t *p = row->param; p->key; p++) json_array_append_new(list, param_json(p));
-  return json_pack("{s:s, s:s, s:s, s:b, s:b, s:o}", "name", row->name, "help", row->help, "reference",
-                   row->reference, "has_kappa", row->has_kappa, "has_flavours",
+  return json_pack("{s:s, s:s, s:s, s:b, s:b, s:o}", "name", row->name, "help", row->help,
+                   "reference", row->reference, "has_kappa", row->has_kappa, "has_flavours",
                    row->has_flavours, "parameters", list);
 }
 

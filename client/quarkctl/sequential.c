@@ -11,7 +11,7 @@ typedef struct options {
   ctl_solve_options_t solve;
   const char *text;
   qk_source_t source;
-  quark_column_t sink; /* of every sequential source, but for what it goes through */
+  quark_column_t sink;   /* of every sequential source, but for what it goes through */
   int32_t first_flavour; /* 0: that of the second propagator */
   bool has_time;
 } options_t;

@@ -137,8 +137,7 @@ static int make_plan(run_t *run) {
           snprintf(label, sizeof label, "%s.t%d", w->source[s].name, what.source.place.t);
           qk_corrmeta_init(&item->names);
           expect_setup(run, k);
-          ctl_name_piece(&run->report, gauge_of(run, g), label, what.params.flavour,
-                         &item->names);
+          ctl_name_piece(&run->report, gauge_of(run, g), label, what.params.flavour, &item->names);
           snprintf(item->names.name, sizeof item->names.name, "%s", w->source[s].name);
         }
   return 0;

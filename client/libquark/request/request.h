@@ -72,8 +72,8 @@ request_t *quark__request_find_locked(const quark_connection_t *conn, uint64_t n
 /* The same, but NULL and QUARK_NOT_FOUND if the user has released it. */
 request_t *quark__request_known_locked(const quark_connection_t *conn, uint64_t number,
                                        quark_error_t *err);
-/* Takes r to the end of the list and sends its packed message; frees it on error. QUARK_UNSUPPORTED:
- * the daemon lacks its feature. */
+/* Takes r to the end of the list and sends its packed message; frees it on error.
+ * QUARK_UNSUPPORTED: the daemon lacks its feature. */
 quark_code_t quark__request_add_locked(quark_connection_t *conn, request_t *r, quark_error_t *err);
 /* Fails its downloads, takes it out of the list and frees it. */
 void quark__request_remove_locked(quark_connection_t *conn, request_t *r);

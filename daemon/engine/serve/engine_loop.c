@@ -70,8 +70,8 @@ static bool entry_is_taken(const worker_t *w, int entry) {
 static qk_status_t accept_fill(const worker_t *w, const Quark__Engine__Fill *message,
                                qk_fill_t *fill, qk_err_t *err) {
   if (w->setup == NULL) return qk_fail(err, QK_NOT_READY, "nothing is loaded");
-  qk_status_t status = qk_fill_parse(message, qk_inflight_count(w->inflight),
-                                     w->setup->has_flavours, fill, err);
+  qk_status_t status =
+      qk_fill_parse(message, qk_inflight_count(w->inflight), w->setup->has_flavours, fill, err);
   if (status != QK_OK) return status;
   if (entry_is_taken(w, fill->entry))
     return qk_fail(err, QK_BAD_PROTOCOL, "entry %d is not free", fill->entry);

@@ -4,10 +4,10 @@
  * RHS take free slots by ascending order, then as they came; one whose source is still under way
  * is passed over. An RHS that finds the engine idle goes to the single-RHS solver, if there is one.
  *
- * Flavours: coarse matrices are read once for a tile of slots (QK_TILE) that all have the same flavour, and
- * twice for one that has both. So while there are both, an RHS takes the first free slot of a tile
- * that has its flavour, else of an empty one, else any; and free slots have the flavour of the
- * others. With one flavour alone it is always the first free slot.
+ * Flavours: coarse matrices are read once for a tile of slots (QK_TILE) that all have the same
+ * flavour, and twice for one that has both. So while there are both, an RHS takes the first free
+ * slot of a tile that has its flavour, else of an empty one, else any; and free slots have the
+ * flavour of the others. With one flavour alone it is always the first free slot.
  *
  * Slot groups: the slots of a GPU's tile stand in pieces of 16 bytes, four of them in the 64 that
  * its memory is read by. Reading what one slot needs alone, directions of a run that the others do

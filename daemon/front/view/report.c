@@ -227,8 +227,7 @@ static void add_slot(const qk_setup_t *setup, int k, qk_report_t *r) {
   s->setup = (char *)setup->name;
   s->tol = rhs->job->contraction ? 0 : rhs->job->tol;
   s->seconds = qk_service_now(setup->service) - rhs->started_at;
-  s->has_flavour =
-      !rhs->job->contraction && qk_values_action(&setup->settings.op)->has_flavours;
+  s->has_flavour = !rhs->job->contraction && qk_values_action(&setup->settings.op)->has_flavours;
   s->flavour = rhs->job->flavour;
   r->curve[n] = s->has_slot ? &setup->curve[k] : NULL;
   r->slot_list[r->activity.n_slot++] = s;

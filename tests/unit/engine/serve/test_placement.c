@@ -44,11 +44,12 @@ static void add(block_t *b, qk_waiting_t what) {
 
 static qk_placement_t place(const block_t *b) {
   qk_placement_t placement;
-  qk_place(
-      &(qk_placement_view_t){
-          .slot = b->at, .waiting = b->waiting, .nslot = NSLOT, .nwaiting = b->nwaiting,
-          .flavour = ONE_FLAVOUR},
-      &placement);
+  qk_place(&(qk_placement_view_t){.slot = b->at,
+                                  .waiting = b->waiting,
+                                  .nslot = NSLOT,
+                                  .nwaiting = b->nwaiting,
+                                  .flavour = ONE_FLAVOUR},
+           &placement);
   return placement;
 }
 
@@ -163,9 +164,12 @@ Test(placement, what_is_alone_goes_to_the_single_rhs_solver) {
   qk_placement_t p;
   set(&b, (int[]){-1, -1, -1, -1, -1, -1});
   add(&b, ready());
-  qk_placement_view_t view = {
-      .slot = b.at, .single = &single, .waiting = b.waiting, .nslot = NSLOT, .nwaiting = 1,
-      .flavour = ONE_FLAVOUR};
+  qk_placement_view_t view = {.slot = b.at,
+                              .single = &single,
+                              .waiting = b.waiting,
+                              .nslot = NSLOT,
+                              .nwaiting = 1,
+                              .flavour = ONE_FLAVOUR};
   qk_place(&view, &p);
   cr_expect(p.single && p.n == 1 && p.slot[0] == 0 && p.entry[0] == 10);
   single.state = QK_SLOT_RUNNING;

@@ -90,7 +90,7 @@ static const struct {
     {"", {"--mass=1", "--set=csw"}, 64, "command line: set = csw: must be KEY=VALUE"},
     {"mass = 1\nset = =1\n", {0}, 78, ":2: set = =1: must be KEY=VALUE"},
     {"", {"--set=csw=1"}, 64, "wilson-clover needs mass (or kappa): not given"},
-    {"mu = 0.1\n", {"--mass=1"}, 78, ":1: unknown key \"mu\""},
+    {"zeta = 0.1\n", {"--mass=1"}, 78, ":1: unknown key \"zeta\""},
 };
 
 Test(parameters, are_refused_with_place_and_what_is_accepted) {
