@@ -195,6 +195,10 @@ static void save_states(void) {
           C0(LOAD(THIRD, 9)), START, C0(SUBMIT(POINT, FORTY, 0)), C0(SUBMIT_TO(THIRD, POINT, TWO)),
           HELP, C0(DROP(THIRD, 0)), CRASH(0), PASS(1), LIVE, HELP, HELP, C0(HELLO), C0(ATTACH(0)),
           C0(ATTACH(1)), C0(ACK(1, 0)), PASS(1), CRASH(0), PASS(1), LIVE);
+  /* Flavour -1 of a setup that has flavours, and of one that has none. */
+  SESSION("flavours", 2 | STATE | SETUPS, LIVE, C0(HELLO), C0(LOAD(SECOND, 6)), START,
+          C0(1, POINT, FORTY, SECOND, 22), C0(SUBMIT(POINT, TWO, 22)), HELP, HELP, CRASH(0),
+          PASS(1), LIVE, START, C0(HELLO), C0(ATTACH(0)), HELP, HELP);
   SESSION("kept-state", 2 | STATE, LIVE, C0(HELLO), C0(SUBMIT(POINT | KEEP, TWELVE, 0)), HELP, HELP,
           HELP, HELP, HELP, HELP, HELP, HELP, HELP, HELP, HELP, HELP, C0(ACK(0, 0)),
           C0(SUBMIT(SEQ | KEEP, TWO, 0)), C0(CONTRACT(0, 1)), C0(RELEASE(0)), CRASH(0), LIVE, HELP,
