@@ -64,7 +64,12 @@ enum {
 };
 
 /* `feature` of WELCOME, and of HELLO. Numbers are never used twice. */
-enum { QK_FEATURE_ACTIONS = 6, QK_FEATURE_DATA_ENDPOINTS = 7, QK_FEATURE_BLOCK_SUMS = 8 };
+enum {
+  QK_FEATURE_ACTIONS = 6,
+  QK_FEATURE_DATA_ENDPOINTS = 7,
+  QK_FEATURE_BLOCK_SUMS = 8,
+  QK_FEATURE_EVOLVE = 9 /* evolve_from of LOAD */
+};
 
 #define QK_SMEAR_ALPHA_MAX 10.0           /* Gaussian smearing: |alpha| */
 #define QK_SMEAR_LEAST 1e-6               /* and |1 + 6 alpha| at least */

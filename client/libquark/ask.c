@@ -4,7 +4,14 @@
 #include "client/libquark/connection/error.h"
 
 static const char *name_of(unsigned feature) {
-  return feature == QK_FEATURE_ACTIONS ? "action and parameter" : "what was asked for";
+  switch (feature) {
+  case QK_FEATURE_ACTIONS:
+    return "action and parameter";
+  case QK_FEATURE_EVOLVE:
+    return "evolve_from";
+  default:
+    return "what was asked for";
+  }
 }
 
 quark_code_t quark__ask_for_locked(quark_connection_t *conn, const Quark__ClientMessage *message,
