@@ -3,10 +3,10 @@
  *
  * Prints the setup (seconds, bytes, health of the levels), then per batch: outer iterations,
  * operator applications, seconds per RHS, and the share of time on each level (arXiv:1612.07873,
- * Fig. 4). With --action the same of one action after the other, and at the end what an iteration of
- * each costs beside one of the first. With --errors the error of a solution against one solved to
- * tol * 1e-4, over its residual (Table 3 there). --write and --from measure setups that evolve from
- * those of another mass, action or configuration.
+ * Fig. 4). With --action the same of one action after the other, and at the end what an iteration
+ * of each costs beside one of the first. With --errors the error of a solution against one solved
+ * to tol * 1e-4, over its residual (Table 3 there). --write and --from measure setups that evolve
+ * from those of another mass, action or configuration.
  */
 #include <argp.h>
 #include <math.h>
@@ -21,21 +21,8 @@
 #include "proto/operator_text.h"
 #include "tests/support/mg_rig.h"
 
-enum {
-  PLAIN = 256,
-  POINT,
-  ERRORS,
-  KEEP,
-  SECONDS,
-  STAGGER,
-  OUTER,
-  NEXT,
-  ACTION,
-  FLAVOURS,
-  PION,
-  WRITE,
-  FROM
-};
+enum { PLAIN = 256, POINT, ERRORS, KEEP, SECONDS, STAGGER, OUTER, NEXT, ACTION, FLAVOURS, PION };
+enum { WRITE = 300, FROM };
 enum { MOST_SLICES = 512, MOST_SETS = 16, MOST_ACTIONS = 12, MOST_BATCHES = 8 };
 
 typedef struct options {
