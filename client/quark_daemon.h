@@ -56,6 +56,9 @@ typedef struct quark_mg_report {
   bool checkpoint_written;
   double iterations_per_digit,
       iterations_per_digit_first; /* outer iterations: lately, and after the setup */
+  /* Where its null vectors evolved from; "": they were made from noise. Why those of evolve_from
+   * are not in use; "": they are, or none were asked for or needed. */
+  char origin[1024], origin_trouble[512];
 } quark_mg_report_t;
 
 /* The plan of the device memory of one rank. */
@@ -182,6 +185,9 @@ typedef struct quark_load {
   /* Of the action, each key once. Kappa, mass and csw can be set here or above. */
   const quark_parameter_t *parameter;
   uint32_t nparameter; /* 0: not set */
+  /* A setup of the daemon, or one that is gone but for its checkpoint, of the same lattice: its
+   * null vectors are the start of multigrid, whatever its configuration and operator. NULL: none */
+  const char *evolve_from;
 } quark_load_t;
 
 /* Sets no member. The caller must set the name. */
@@ -207,6 +213,7 @@ typedef struct quark_setup {
   /* These are as in quark_report_t. */
   char action[QUARK_ACTION_TEXT], parameters[QUARK_PARAMETER_TEXT];
   uint32_t site_reals, columns;
+  char origin[1024], origin_trouble[512]; /* as in quark_mg_report_t */
 } quark_setup_t;
 
 /* Cuts `parameters` of a report or a setup in place into its pairs, which point into the text.
@@ -222,8 +229,8 @@ QUARK_API quark_code_t quark_setups(quark_connection_t *conn, quark_setup_t setu
 /* Makes the daemon begin to load a setup, and returns; quark_setups tells how it goes. The same
  * load again does nothing. Errors: QUARK_BAD_ARGUMENT, QUARK_NOT_FOUND (no such file below the
  * roots), QUARK_BUSY (the table of setups is full and none is idle), QUARK_DENIED, ...
- * QUARK_UNSUPPORTED: an action or parameters for a daemon that is too old for them. It was not
- * asked, because it would ignore them. */
+ * QUARK_UNSUPPORTED: an action, parameters or evolve_from for a daemon that is too old for them. It
+ * was not asked, because it would ignore them. */
 QUARK_API quark_code_t quark_load(quark_connection_t *conn, const quark_load_t *load,
                                   quark_error_t *err);
 /* Makes the daemon drop a setup, and returns. The setup takes no new requests and goes when its

@@ -68,7 +68,8 @@ enum {
   QK_FEATURE_ACTIONS = 6,
   QK_FEATURE_DATA_ENDPOINTS = 7,
   QK_FEATURE_BLOCK_SUMS = 8,
-  QK_FEATURE_FLAVOUR = 9
+  QK_FEATURE_FLAVOUR = 9,
+  QK_FEATURE_EVOLVE = 10 /* evolve_from of LOAD */
 };
 
 #define QK_SMEAR_ALPHA_MAX 10.0           /* Gaussian smearing: |alpha| */

@@ -46,6 +46,8 @@ static void read_multigrid(quark_mg_report_t *mg, const Quark__MultigridReport *
   mg->checkpoint_written = m->checkpoint_written;
   mg->iterations_per_digit = NUMBER(m, iterations_per_digit);
   mg->iterations_per_digit_first = NUMBER(m, iterations_per_digit_first);
+  COPY(mg->origin, m->origin);
+  COPY(mg->origin_trouble, m->origin_trouble);
 }
 
 static void read_memory(quark_memory_plan_t *plan, const Quark__MemoryReport *m) {

@@ -68,6 +68,8 @@ static void read_setup(quark_setup_t *s, const Quark__SetupState *m) {
   COPY(s->phase, m->phase);
   COPY(s->text, m->text);
   COPY(s->action, m->action);
+  COPY(s->origin, m->origin);
+  COPY(s->origin_trouble, m->origin_trouble);
   quark__parameters_read(m->parameter, m->n_parameter, s->parameters);
   for (size_t mu = 0; mu < 4 && m->n_dims == 4; mu++) s->dims[mu] = m->dims[mu];
 }
@@ -133,7 +135,8 @@ quark_code_t quark_load(quark_connection_t *conn, const quark_load_t *l, quark_e
   Quark__Setting *settings = NULL;
   Quark__ClientMessage message = QUARK__CLIENT_MESSAGE__INIT;
   if (!l->name) return quark__fail(err, QUARK_BAD_ARGUMENT, "a setup needs a name");
-  const unsigned feature = l->action || l->nparameter ? QK_FEATURE_ACTIONS : 0;
+  unsigned feature = l->action || l->nparameter ? QK_FEATURE_ACTIONS : 0;
+  if (l->evolve_from) feature = QK_FEATURE_EVOLVE; /* such a daemon has the one before, too */
   quark_code_t code = list_parameters(l, &load, &settings, err);
   if (code != QUARK_OK) goto out;
   load.name = (char *)(uintptr_t)l->name;
@@ -156,6 +159,7 @@ quark_code_t quark_load(quark_connection_t *conn, const quark_load_t *l, quark_e
   message.body_case = QUARK__CLIENT_MESSAGE__BODY_LOAD;
   message.load = &load;
   load.action = (char *)(uintptr_t)l->action;
+  load.evolve_from = (char *)(uintptr_t)l->evolve_from;
   code = ask(conn, &message, feature, "LOAD", err);
 out:
   free(load.parameter);

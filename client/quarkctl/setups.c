@@ -59,6 +59,8 @@ void ctl_setups_print(const quark_setup_t *setup, uint32_t count) {
     if (*s->phase && s->phase_total > 0)
       printf("    %s: %" PRIu64 " of %" PRIu64 "\n", s->phase, s->phase_done, s->phase_total);
     if (s->checksum_ignored) printf("    the checksum of its gauge file is ignored\n");
+    if (*s->origin) printf("    %s\n", s->origin);
+    if (*s->origin_trouble) printf("    %s\n", s->origin_trouble);
     if (s->state == QUARK_FAILED) printf("    %s (%s)\n", s->text, quark_code_name(s->code));
   }
 }
@@ -71,7 +73,7 @@ static json_t *setup_json(const quark_setup_t *s) {
     json_array_append_new(dims, json_integer(s->dims[mu]));
   json_t *object = json_pack(
       "{s:s, s:s, s:b, s:s, s:o, s:s?, s:o, s:I, s:I, s:o, s:o, s:s, s:s, s:o, s:I, s:I, s:I, s:I, "
-      "s:I, s:I, s:o, s:b}",
+      "s:I, s:I, s:o, s:b, s:s, s:s}",
       "name", s->name, "state", quark_state_name(s->state), "default", s->is_default, "gauge",
       s->gauge, "dims", dims, "action", *s->action ? s->action : NULL, "parameters",
       ctl_parameters_json(s->parameters), "site_reals", (json_int_t)s->site_reals, "columns",
@@ -80,7 +82,8 @@ static json_t *setup_json(const quark_setup_t *s) {
       ctl_number(s->plaquette), "slots", (json_int_t)s->slots, "slots_busy",
       (json_int_t)s->slots_busy, "queued", (json_int_t)s->queued, "open", (json_int_t)s->open,
       "restarts", (json_int_t)s->restarts, "device_bytes", (json_int_t)s->device_bytes, "idle",
-      ctl_number(s->idle), "checksum_ignored", s->checksum_ignored);
+      ctl_number(s->idle), "checksum_ignored", s->checksum_ignored, "origin", s->origin,
+      "origin_trouble", s->origin_trouble);
   if (s->state == QUARK_FAILED) {
     json_object_set_new(object, "error", json_string(quark_code_name(s->code)));
     json_object_set_new(object, "text", json_string(s->text));
@@ -198,6 +201,9 @@ static const qk_option_row_t load_rows[] = {
      .help = "precision of the inner iteration: " QK_CHOICE_LIST(QK_PRECISIONS)},
     {"slots", QK_OPTION_INT, AT(load.slots), "N", .max = QK_SLOTS_MAX,
      .help = "right-hand sides that are solved together; 0: as many as fit into memory"},
+    {"from", QK_OPTION_TEXT, AT(load.evolve_from), "SETUP",
+     .help = "start multigrid from the null vectors of this setup, of another mass or "
+             "configuration, or of what is left of its checkpoint"},
     {"ignore-checksum", QK_OPTION_FLAG, AT(load.ignore_checksum),
      .help = "accept a file although its links do not match its checksum; plaquette and unitarity "
              "are verified all the same"},
@@ -230,6 +236,8 @@ static int finish_load(const options_t *o, quark_connection_t *conn) {
   if (code == 0)
     printf("%s: %s%s\n", o->name, quark_state_name(setup.state),
            setup.is_default ? ", the default" : "");
+  if (code == 0 && *setup.origin) printf("%s\n", setup.origin);
+  if (code == 0 && *setup.origin_trouble) printf("%s\n", setup.origin_trouble);
   return code;
 }
 

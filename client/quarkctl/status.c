@@ -41,14 +41,15 @@ static json_t *multigrid_json(const quark_mg_report_t *mg) {
   json_t *levels = json_array();
   for (uint32_t l = 0; l < mg->levels; l++)
     json_array_append_new(levels, level_json(&mg->level[l]));
-  return json_pack("{s:o, s:o, s:b, s:i, s:i, s:i, s:o, s:I, s:s, s:b, s:s, s:o, s:o}", "levels",
-                   levels, "seconds", ctl_number(mg->seconds), "restored", mg->restored, "attempts",
-                   (int)mg->attempts, "refined", (int)mg->refined, "rebuilt", (int)mg->rebuilt,
-                   "convergence", ctl_number(mg->convergence), "bytes", (json_int_t)mg->bytes,
-                   "checkpoint", mg->checkpoint, "checkpoint_written", mg->checkpoint_written,
-                   "checkpoint_trouble", mg->checkpoint_trouble, "iterations_per_digit",
-                   ctl_number(mg->iterations_per_digit), "iterations_per_digit_first",
-                   ctl_number(mg->iterations_per_digit_first));
+  return json_pack("{s:o, s:o, s:b, s:i, s:i, s:i, s:o, s:I, s:s, s:b, s:s, s:o, s:o, s:s, s:s}",
+                   "levels", levels, "seconds", ctl_number(mg->seconds), "restored", mg->restored,
+                   "attempts", (int)mg->attempts, "refined", (int)mg->refined, "rebuilt",
+                   (int)mg->rebuilt, "convergence", ctl_number(mg->convergence), "bytes",
+                   (json_int_t)mg->bytes, "checkpoint", mg->checkpoint, "checkpoint_written",
+                   mg->checkpoint_written, "checkpoint_trouble", mg->checkpoint_trouble,
+                   "iterations_per_digit", ctl_number(mg->iterations_per_digit),
+                   "iterations_per_digit_first", ctl_number(mg->iterations_per_digit_first),
+                   "origin", mg->origin, "origin_trouble", mg->origin_trouble);
 }
 
 static json_t *memory_json(const quark_memory_plan_t *plan) {
@@ -218,6 +219,8 @@ static void print_multigrid(const quark_mg_report_t *mg) {
   printf("  level lattice        aggregates     vectors smoother  steps gcr"
          "   P+P-1   PMP-Mc  missing    |Mv|  seconds\n");
   for (uint32_t l = 0; l < mg->levels; l++) print_level((int)l, &mg->level[l]);
+  if (*mg->origin) printf("  %s\n", mg->origin);
+  if (*mg->origin_trouble) printf("  %s\n", mg->origin_trouble);
   if (!isnan(mg->iterations_per_digit_first)) {
     printf("  %.2f outer iterations a digit when new", mg->iterations_per_digit_first);
     if (!isnan(mg->iterations_per_digit)) printf(", %.2f lately", mg->iterations_per_digit);

@@ -165,10 +165,10 @@ int ctl_pieces_add(ctl_pieces_t *pieces, qk_corrpiece_t *piece) {
   return keep_piece(pieces, piece) & keep_part(pieces, path) ? 0 : no_memory();
 }
 
-/* Removes the folder with all files that may be in it: parts, unfinished parts, and files of the
- * daemon. */
+/* Removes the folder with all files that may be in it: parts, unfinished parts, files of the
+ * daemon, null vectors that are handed on. */
 static void remove_folder(const ctl_pieces_t *p) {
-  static const char *const endings[] = {".h5", ".part", ".log", ".endpoint"};
+  static const char *const endings[] = {".h5", ".part", ".log", ".endpoint", ".mg", ".mg.tmp"};
   DIR *folder = opendir(p->folder);
   for (const struct dirent *e; folder && (e = readdir(folder));)
     for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++)

@@ -116,7 +116,7 @@ static qk_status_t unknown(const reader_t *r, const char *key, const char *secti
 /* ---- the operator ---- */
 
 static const char WORKFLOW_KEYS[] =
-    "out, gauge, endpoint, quarkd, action, boundary, tolerance, max-iter, dtype";
+    "out, gauge, endpoint, quarkd, action, boundary, tolerance, max-iter, dtype, evolve";
 
 static bool is_quark(const char *key) {
   return strcmp(key, "kappa") == 0 || strcmp(key, "mass") == 0;
@@ -263,6 +263,12 @@ static qk_status_t take_workflow(reader_t *r, const char *key, const char *value
     if (strcmp(value, "f32") != 0 && strcmp(value, "f64") != 0)
       return bad_value(r, key, value, "f32 or f64");
     w->params.dtype = strcmp(value, "f32") == 0 ? QUARK_F32 : QUARK_F64;
+    return QK_OK;
+  }
+  if (strcmp(key, "evolve") == 0) {
+    if (strcmp(value, "yes") != 0 && strcmp(value, "no") != 0)
+      return bad_value(r, key, value, "yes or no");
+    w->no_evolve = strcmp(value, "no") == 0;
     return QK_OK;
   }
   return take_parameter(r, key, value);

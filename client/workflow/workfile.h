@@ -2,7 +2,7 @@
  * workfile.h: the file that describes a workflow. quarkctl(1) lists its keys.
  *
  *   [workflow]     out, gauge (patterns) or endpoint, action and its parameters, kappa or mass as
- *                  lists, boundary, tolerance, max-iter, dtype, quarkd
+ *                  lists, boundary, tolerance, max-iter, dtype, quarkd, evolve
  *   [daemon]       options of quarkd
  *   [source NAME]  source, smear, links, times, flavour; any number of these sections
  *   [channels]     names, momenta, sink
@@ -45,6 +45,7 @@ typedef struct ctl_workfile {
   bool has_boundary;
   char *boundary_text;
   ctl_list_t daemon; /* "--key=value" */
+  bool no_evolve;    /* multigrid of each daemon starts from noise */
   quark_params_t params;
   int nsource;
   ctl_worksource_t *source;

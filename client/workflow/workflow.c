@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "client/cli/measure.h"
 #include "client/cli/operator.h"
@@ -331,13 +332,38 @@ static char *set_option(const char *key, const char *value) {
   return asprintf(&text, "--set=%s=%s", key, value) < 0 ? NULL : text;
 }
 
+/* The file that hands the null vectors of multigrid on from one daemon to the next. */
+static char *null_vectors(const run_t *run) {
+  char *path;
+  return asprintf(&path, "%s/null-vectors.mg", run->pieces.folder) < 0 ? NULL : path;
+}
+
+/* They are handed on, unless the file says no, or decides itself where a daemon has them. */
+static bool evolves(const ctl_workfile_t *w) {
+  static const char checkpoint[] = "--mg-checkpoint=", from[] = "--mg-from=";
+  for (int i = 0; i < w->daemon.n; i++)
+    if (strncmp(w->daemon.item[i], checkpoint, sizeof checkpoint - 1) == 0 ||
+        strncmp(w->daemon.item[i], from, sizeof from - 1) == 0)
+      return false;
+  return !w->no_evolve && w->gauge.n * w->quark_text.n > 1;
+}
+
+static int hand_on(const run_t *run, char **options) {
+  int n = 0;
+  char *path = evolves(&run->work) ? null_vectors(run) : NULL;
+  options[n++] = option("mg-checkpoint", path ? path : "off");
+  if (path && access(path, F_OK) == 0) options[n++] = option("mg-from", path);
+  free(path);
+  return n;
+}
+
 /* Makes the options that the workflow decides. Returns their number; all of them must be freed.
  * Those that are NULL had no memory. */
-static int make_options(const ctl_workfile_t *w, const item_t *item, char **options) {
-  int n = 0;
+static int make_options(const run_t *run, const item_t *item, char **options) {
+  const ctl_workfile_t *w = &run->work;
+  int n = hand_on(run, options);
   options[n++] = option("gauge", w->gauge.item[item->gauge]);
   options[n++] = option("boundary", w->boundary_text ? w->boundary_text : "antiperiodic");
-  options[n++] = option("mg-checkpoint", "off");
   options[n++] = option(w->quark_key, w->quark_text.item[item->kappa]);
   if (w->action) options[n++] = option("action", w->action);
   for (int i = 0; i < w->key.n; i++) options[n++] = set_option(w->key.item[i], w->value.item[i]);
@@ -345,11 +371,11 @@ static int make_options(const ctl_workfile_t *w, const item_t *item, char **opti
 }
 
 static int start_daemon(const run_t *run, const item_t *item, ctl_daemon_t *daemon) {
-  enum { FIXED = 5 };
+  enum { FIXED = 6 };
   const ctl_workfile_t *w = &run->work;
   const char *program = run->options->quarkd ? run->options->quarkd : w->quarkd;
   char **options = calloc((size_t)w->daemon.n + (size_t)w->key.n + FIXED, sizeof *options);
-  const int made = options ? make_options(w, item, options) : 0;
+  const int made = options ? make_options(run, item, options) : 0;
   int code = options ? 0 : EXIT_AGAIN;
   for (int i = 0; i < made; i++)
     if (!options[i]) code = EXIT_AGAIN;

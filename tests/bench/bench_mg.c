@@ -3,9 +3,10 @@
  *
  * Prints the setup (seconds, bytes, health of the levels), then per batch: outer iterations,
  * operator applications, seconds per RHS, and the share of time on each level (arXiv:1612.07873,
- * Fig. 4). With --action the same of one action after the other, and at the end what an iteration of
- * each costs beside one of the first. With --errors the error of a solution against one solved to tol * 1e-4, over its
- * residual (Table 3 there).
+ * Fig. 4). With --action the same of one action after the other, and at the end what an iteration
+ * of each costs beside one of the first. With --errors the error of a solution against one solved
+ * to tol * 1e-4, over its residual (Table 3 there). --write and --from measure setups that evolve
+ * from those of another mass, action or configuration.
  */
 #include <argp.h>
 #include <math.h>
@@ -15,15 +16,17 @@
 #include <time.h>
 
 #include "daemon/base/mem.h"
+#include "daemon/engine/checkpoint/mg_file.h"
 #include "daemon/engine/multigrid/mg_text.h"
 #include "proto/operator_text.h"
 #include "tests/support/mg_rig.h"
 
 enum { PLAIN = 256, POINT, ERRORS, KEEP, SECONDS, STAGGER, OUTER, NEXT, ACTION, FLAVOURS, PION };
+enum { WRITE = 300, FROM };
 enum { MOST_SLICES = 512, MOST_SETS = 16, MOST_ACTIONS = 12, MOST_BATCHES = 8 };
 
 typedef struct options {
-  const char *gauge;
+  const char *gauge, *write, *from;
   double kappa[8], csw, tol, seconds;
   int nkappa, batch[MOST_BATCHES], nbatch, plain, point, errors, keep, stagger;
   const char *action[MOST_ACTIONS];
@@ -57,6 +60,8 @@ static const struct argp_option table[] = {
      "with --seconds: also with slots that begin at different times and are filled as they end", 0},
     {"outer", OUTER, "PRECISION", 0, "of the outer iteration: single (default), half or double", 0},
     {"mg", 'm', "KEY=VALUE", 0, "a parameter of multigrid as quarkd has it: mg-vectors=24,32", 0},
+    {"write", WRITE, "FILE", 0, "write a checkpoint of each setup", 0},
+    {"from", FROM, "FILE", 0, "setups evolve from this checkpoint", 0},
     {"next", NEXT, 0, 0, "another set of parameters follows, from the defaults", 0},
     {0}};
 
@@ -90,6 +95,31 @@ static void set_parameter(const char *arg, qk_mg_params_t *mg, struct argp_state
     argp_error(state, "--mg=%s: %s", arg, err.text);
 }
 
+static error_t parse_simple(int key, char *arg, options_t *o) {
+  switch (key) {
+  case POINT:
+    o->point = 1;
+    return 0;
+  case ERRORS:
+    o->errors = 1;
+    return 0;
+  case STAGGER:
+    o->stagger = 1;
+    return 0;
+  case PION:
+    o->pion = 1;
+    return 0;
+  case WRITE:
+    o->write = arg;
+    return 0;
+  case FROM:
+    o->from = arg;
+    return 0;
+  default:
+    return ARGP_ERR_UNKNOWN;
+  }
+}
+
 static error_t parse(int key, char *arg, struct argp_state *state) {
   options_t *o = state->input;
   double v[8];
@@ -120,23 +150,11 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     o->plain = 1;
     o->inner = precision_of(arg, state);
     break;
-  case POINT:
-    o->point = 1;
-    break;
-  case PION:
-    o->pion = 1;
-    break;
-  case ERRORS:
-    o->errors = 1;
-    break;
   case KEEP:
     o->keep = (int)v[0];
     break;
   case SECONDS:
     o->seconds = v[0];
-    break;
-  case STAGGER:
-    o->stagger = 1;
     break;
   case OUTER:
     o->outer = precision_of(arg, state);
@@ -155,7 +173,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     if (o->nset++ == MOST_SETS) argp_error(state, "at most %d sets of parameters", MOST_SETS);
     break;
   default:
-    return ARGP_ERR_UNKNOWN;
+    return parse_simple(key, arg, o);
   }
   return 0;
 }
@@ -172,10 +190,12 @@ static void wait_for(const qk_rig_t *rig) {
 
 /* ---- setup ----------------------------------------------------------------------------------- */
 
-static void show_setup(const qk_rig_t *rig, const qk_mg_t *mg, double seconds) {
-  printf("setup %.2f s, hierarchy %.2f GB, device %.2f GB, convergence %.3f an iteration, attempts "
+/* processor: seconds of all threads, which other programs do not lengthen. */
+static void show_setup(const qk_rig_t *rig, const qk_mg_t *mg, double seconds, double processor) {
+  printf("setup %.2f s (%.2f of processors), hierarchy %.2f GB, device %.2f GB, convergence %.3f "
+         "an iteration, attempts "
          "%d\n",
-         seconds, 1e-9 * (double)qk_mg_bytes(mg),
+         seconds, processor, 1e-9 * (double)qk_mg_bytes(mg),
          1e-9 * (double)rig->dev.ops->allocated(rig->dev.ctx), mg->convergence, mg->attempts);
   printf("%5s %-14s %-10s %4s %5s %5s %5s %7s %9s %9s %9s %9s\n", "level", "lattice", "block",
          "vec", "pre", "post", "iter", "seconds", "P+P-1", "galerkin", "|Mv|/|v|", "represent");
@@ -431,40 +451,90 @@ static void progress(void *arg, const char *phase, int64_t done, int64_t total) 
   if (done == total && !getenv("OMPI_COMM_WORLD_RANK")) fprintf(stderr, "  %s\n", phase);
 }
 
-static void with_parameters(qk_rig_t *rig, const options_t *o, const qk_mg_params_t *params,
-                            const double plain_seconds[], double iteration[]) {
+/* NULL: it would be no good. */
+static qk_mg_t *set_up(qk_rig_t *rig, const options_t *o, const qk_mg_params_t *params) {
   qk_err_t err = {0};
-  qk_mg_t *mg;
+  qk_mg_t *mg = NULL;
+  if (!o->from) {
+    rig_must(qk_mg_create(rig->op, rig->work, params, progress, NULL, &mg, &err), "setup", &err);
+    return mg;
+  }
+  if (qk_mg_load_evolved(rig->op, rig->work, o->from, o->from, params, progress, NULL, &mg, &err) !=
+      QK_OK)
+    printf("not evolved: %s\n", err.text);
+  else
+    printf("%s\n", mg->origin);
+  return mg;
+}
+
+/* text: the operator. */
+static void write_checkpoint(const qk_rig_t *rig, const options_t *o, const char *text,
+                             const qk_mg_t *mg) {
+  qk_mg_identity_t id = {.gauge_digest = rig->check.digest,
+                         .phase = {{1, 0}, {1, 0}, {1, 0}, {-1, 0}},
+                         .seed = mg->params.seed};
+  qk_err_t err = {0};
+  qk_mg_save_t *save;
+  bool ended;
+  snprintf(id.operator_text, sizeof id.operator_text, "%s", text);
+  rig_must(qk_mg_save_begin(mg, o->write, &id, &save, &err), o->write, &err);
+  rig_must(qk_mg_save_poll(&save, true, &ended, &err), o->write, &err);
+}
+
+static void with_parameters(qk_rig_t *rig, const options_t *o, const char *text,
+                            const qk_mg_params_t *params, const double plain_seconds[],
+                            double iteration[]) {
   printf("\n");
   qk_mg_text_print(params, stdout);
   wait_for(rig);
-  double start = now();
-  rig_must(qk_mg_create(rig->op, rig->work, params, progress, NULL, &mg, &err), "setup", &err);
+  const double start = now(), busy = (double)clock();
+  qk_mg_t *mg = set_up(rig, o, params);
   wait_for(rig);
-  show_setup(rig, mg, now() - start);
+  if (!mg) {
+    printf("after %.2f s\n", now() - start);
+    for (int b = 0; b < o->nbatch; b++) iteration[b] = NAN;
+    return;
+  }
+  show_setup(rig, mg, now() - start, ((double)clock() - busy) / CLOCKS_PER_SEC);
   printf(HEADING, "method", "RHS", "iter", "least", "most", "apps/RHS", "s/RHS", "gain",
          "residual");
   for (int b = 0; b < o->nbatch; b++)
     iteration[b] = multigrid(rig, o, mg, o->batch[b], plain_seconds[b]);
+  if (o->write) write_checkpoint(rig, o, text, mg);
   qk_mg_destroy(mg);
 }
 
 /* iteration: seconds of one, by batch, of the last set of parameters. */
-static void with_operator(qk_rig_t *rig, const options_t *o, double iteration[]) {
+static void with_operator(qk_rig_t *rig, const options_t *o, const char *text, double iteration[]) {
   double seconds[MOST_BATCHES];
   if (o->plain)
     printf(HEADING, "method", "RHS", "iter", "least", "most", "apps/RHS", "s/RHS", "gain",
            "residual");
   for (int b = 0; b < o->nbatch; b++) seconds[b] = o->plain ? plain(rig, o, o->batch[b]) : NAN;
-  for (int i = 0; i < o->nset; i++) with_parameters(rig, o, &o->mg[i], seconds, iteration);
+  for (int i = 0; i < o->nset; i++) with_parameters(rig, o, text, &o->mg[i], seconds, iteration);
+}
+
+static void clover_text(double kappa, double csw, char text[QK_OPERATOR_TEXT]) {
+  char number[2][32], why[QK_WHY];
+  const qk_setting_t setting[] = {{"mass", number[0]}, {"csw", number[1]}};
+  qk_values_t values;
+  qk_err_t err = {0};
+  snprintf(number[0], sizeof number[0], "%.17g", qk_mass_of_kappa(kappa));
+  snprintf(number[1], sizeof number[1], "%.17g", csw);
+  if (!qk_values_read(&values, "wilson-clover", setting, 2, why))
+    qk_fail(&err, QK_BAD_ARGUMENT, "%s", why);
+  rig_must(err.code, "operator", &err);
+  qk_values_text(&values, QK_TEXT_CANONICAL, text);
 }
 
 static void at_masses(qk_rig_t *rig, const options_t *o) {
+  char text[QK_OPERATOR_TEXT];
   double iteration[MOST_BATCHES];
   for (int k = 0; k < o->nkappa; k++) {
     rig_operator(rig, qk_mass_of_kappa(o->kappa[k]), o->csw, -1);
     printf("\nkappa %g\n", o->kappa[k]);
-    with_operator(rig, o, iteration);
+    clover_text(o->kappa[k], o->csw, text);
+    with_operator(rig, o, text, iteration);
   }
 }
 
@@ -473,7 +543,7 @@ static void of_actions(qk_rig_t *rig, const options_t *o) {
   for (int a = 0; a < o->naction; a++) {
     rig_action(rig, o->action[a], -1);
     printf("\n%s\n", o->action[a]);
-    with_operator(rig, o, iteration[a]);
+    with_operator(rig, o, o->action[a], iteration[a]);
   }
   printf("\nMilliseconds of an iteration of the batch, and over that of the first action\n");
   for (int a = 0; a < o->naction; a++) {

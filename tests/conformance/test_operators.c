@@ -155,7 +155,7 @@ static void coarse(const chain_plan_t *plan) {
     const subject_t s = {.name = name,
                          .op = c.op[l],
                          .tol = {0, 6e-7, 0},
-                         .forms = plan->store == QK_HALF ? 7e-4 : 4e-7};
+                         .forms = plan->store == QK_HALF ? 7e-4 : 6e-7};
     operator_suite(&s);
   }
   chain_close(&c);

@@ -30,6 +30,8 @@ static void try(const uint8_t *bytes) {
   qk_mg_header_t twice;
   qk_mg_header_encode(&h, again);
   if (qk_mg_header_decode(again, &twice, NULL) != QK_OK) abort();
+  if (strnlen(h.origin, sizeof h.origin) == sizeof h.origin) abort();
+  if (strcmp(twice.origin, h.origin) != 0 || twice.fresh_residual != h.fresh_residual) abort();
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -5,6 +5,7 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "daemon/engine/checkpoint/mg_header.h"
@@ -29,7 +30,7 @@ int main(int argc, char **argv) {
     const qk_mg_identity_t id = {.gauge_digest = 0x0123456789abcdef,
                                  .operator_text = "wilson-clover;mass=-0.3;csw=1",
                                  .phase = {{1, 0}, {1, 0}, {1, 0}, {-1, 0}}};
-    qk_mg_t mg = {.nlevel = nlevel};
+    qk_mg_t mg = {.nlevel = nlevel, .fresh_residual = 0.25, .fresh_convergence = 0.125};
     qk_mg_header_t h;
     for (int mu = 0; mu < 4; mu++) mg.level[0].geom.global[mu] = 64;
     for (int l = 0; l + 1 < nlevel; l++) {
@@ -40,6 +41,8 @@ int main(int argc, char **argv) {
       p->setup_tol = 1e-3;
       p->prolongator = l == 0 ? QK_HALF : QK_SINGLE;
     }
+    if (nlevel > 2) /* evolved ones, with an origin of full length among them */
+      memset(mg.origin, 'a', nlevel == 3 ? 40 : QK_MG_ORIGIN - 1);
     qk_mg_header_fill(&h, &mg, &id);
     save(argv[1], &h);
   }

@@ -221,6 +221,9 @@ static void save_load(void) {
   m.body_case = QUARK__CLIENT_MESSAGE__BODY_LOAD;
   m.load = &load;
   save_client("legal-load", &m);
+  load.evolve_from = "light";
+  save_client("legal-load-from", &m);
+  load.evolve_from = NULL;
   Quark__Setting mass = QUARK__SETTING__INIT, csw = QUARK__SETTING__INIT,
                  *parameter[] = {&mass, &csw};
   mass.key = "mass";

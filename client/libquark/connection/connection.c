@@ -67,6 +67,7 @@ bool quark__has_feature(const quark_connection_t *conn, unsigned feature) {
 static const char *name_of(unsigned feature) {
   return feature == QK_FEATURE_ACTIONS   ? "action and parameter"
          : feature == QK_FEATURE_FLAVOUR ? "flavour"
+         : feature == QK_FEATURE_EVOLVE  ? "evolve_from"
                                          : "what was asked for";
 }
 
@@ -76,7 +77,7 @@ quark_code_t quark__too_old(const quark_connection_t *conn, unsigned feature, co
                      "the quarkd at %.120s is too old for %s of %s: it was not asked, because "
                      "it would ignore %s",
                      conn->endpoint, name_of(feature), what,
-                     feature == QK_FEATURE_FLAVOUR ? "it" : "them");
+                     feature == QK_FEATURE_ACTIONS ? "them" : "it");
 }
 
 static quark_code_t queue(quark_connection_t *conn, const uint8_t *data, size_t bytes,

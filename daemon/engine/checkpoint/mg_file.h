@@ -51,4 +51,13 @@ qk_status_t qk_mg_load(qk_operator_t *op, qk_work_t *work, const char *path,
                        const qk_mg_identity_t *identity, const qk_mg_params_t *params,
                        qk_progress_fn *progress, void *arg, qk_mg_t **mg, qk_err_t *err);
 
+/* A setup that starts from the null vectors of the file (qk_mg_evolve), which may be those of
+ * another configuration, action, mass, boundary, or of other parameters of a setup. Lattice,
+ * levels, aggregates, numbers of vectors and components of fields must be the same: else
+ * QK_NOT_FOUND. name: of the setup that wrote the file; with its operator and links it becomes
+ * mg->origin. */
+qk_status_t qk_mg_load_evolved(qk_operator_t *op, qk_work_t *work, const char *path,
+                               const char *name, const qk_mg_params_t *params,
+                               qk_progress_fn *progress, void *arg, qk_mg_t **mg, qk_err_t *err);
+
 #endif

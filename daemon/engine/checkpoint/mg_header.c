@@ -98,6 +98,9 @@ void qk_mg_header_encode(const qk_mg_header_t *h, uint8_t bytes[QK_MG_HEADER_BYT
     put_real(&c, h->value[i]);
     put_real(&c, h->residual[i]);
   }
+  put_real(&c, h->fresh_residual);
+  put_real(&c, h->fresh_convergence);
+  memcpy(c.to, h->origin, strnlen(h->origin, QK_MG_ORIGIN - 1));
   c.to = bytes + QK_MG_HEADER_BYTES - 8;
   put(&c, XXH3_64bits(bytes, QK_MG_HEADER_BYTES - 8), 8);
 }
@@ -121,6 +124,16 @@ static bool operator_fits(const char text[QK_OPERATOR_TEXT], char why[QK_WHY]) {
   for (size_t i = n; i < QK_OPERATOR_TEXT; i++)
     if (text[i] != '\0') return false;
   return qk_values_parse(&values, text, why);
+}
+
+/* Figures that were measured, or 0; and a text that ends within its field. */
+static bool past_fits(const qk_mg_header_t *h) {
+  const size_t n = strnlen(h->origin, QK_MG_ORIGIN);
+  if (!(h->fresh_residual >= 0 && isfinite(h->fresh_residual))) return false;
+  if (!(h->fresh_convergence >= 0 && isfinite(h->fresh_convergence))) return false;
+  for (size_t i = 0; i < QK_MG_ORIGIN; i++)
+    if (i < n ? h->origin[i] < ' ' || h->origin[i] > '~' : h->origin[i] != '\0') return false;
+  return n < QK_MG_ORIGIN;
 }
 
 static void get_section(cursor_t *c, qk_mg_section_t *s) {
@@ -249,10 +262,13 @@ qk_status_t qk_mg_header_decode(const uint8_t bytes[QK_MG_HEADER_BYTES], qk_mg_h
     h->value[i] = get_real(&c);
     h->residual[i] = get_real(&c);
   }
+  h->fresh_residual = get_real(&c);
+  h->fresh_convergence = get_real(&c);
+  memcpy(h->origin, c.from, QK_MG_ORIGIN);
   char why[QK_WHY];
   if (!operator_fits(h->identity.operator_text, why))
     return qk_fail(err, QK_BAD_FORMAT, "the operator in the checkpoint's header: %s", why);
-  if (length != QK_MG_HEADER_BYTES || !geometry_fits(h) || !sections_fit(h))
+  if (length != QK_MG_HEADER_BYTES || !geometry_fits(h) || !sections_fit(h) || !past_fits(h))
     return qk_fail(err, QK_BAD_FORMAT, "the checkpoint's header contradicts itself");
   return QK_OK;
 }
@@ -272,6 +288,9 @@ void qk_mg_header_fill(qk_mg_header_t *h, const qk_mg_t *mg, const qk_mg_identit
   h->nlevel = mg->nlevel;
   h->deflate = mg->deflation ? qk_deflation_count(mg->deflation) : 0;
   h->deflate_wanted = wanted(&mg->params);
+  h->fresh_residual = mg->fresh_residual;
+  h->fresh_convergence = mg->fresh_convergence;
+  memcpy(h->origin, mg->origin, sizeof h->origin);
   for (int l = 0; l + 1 < mg->nlevel; l++) {
     const qk_mg_level_params_t *p = &mg->params.level[l];
     memcpy(h->level[l].block, p->block, sizeof p->block);
@@ -325,9 +344,9 @@ static qk_status_t match_identity(const qk_mg_identity_t *file, const qk_mg_iden
   return QK_OK;
 }
 
-static qk_status_t match_level(const qk_mg_header_t *h, int l, const qk_mg_level_params_t *p,
-                               qk_err_t *err) {
-  const int *b = h->level[l].block, passes = p->setup_passes < 0 ? -1 : p->setup_passes;
+static qk_status_t match_vectors(const qk_mg_header_t *h, int l, const qk_mg_level_params_t *p,
+                                 qk_err_t *err) {
+  const int *b = h->level[l].block;
   for (int mu = 0; mu < 4; mu++)
     if (b[mu] != p->block[mu])
       return qk_fail(err, QK_NOT_FOUND,
@@ -336,6 +355,14 @@ static qk_status_t match_level(const qk_mg_header_t *h, int l, const qk_mg_level
   if (h->level[l].nvec != p->nvec)
     return qk_fail(err, QK_NOT_FOUND, "checkpoint of %d vectors on level %d, not %d",
                    h->level[l].nvec, l, p->nvec);
+  return QK_OK;
+}
+
+static qk_status_t match_level(const qk_mg_header_t *h, int l, const qk_mg_level_params_t *p,
+                               qk_err_t *err) {
+  const int passes = p->setup_passes < 0 ? -1 : p->setup_passes;
+  const qk_status_t status = match_vectors(h, l, p, err);
+  if (status != QK_OK) return status;
   if (h->level[l].setup_prec != p->setup_prec)
     return qk_fail(err, QK_NOT_FOUND,
                    "checkpoint of vectors relaxed in %s precision on level %d, not in %s",
@@ -351,17 +378,40 @@ static qk_status_t match_level(const qk_mg_header_t *h, int l, const qk_mg_level
                  p->setup_iterations, p->setup_tol, passes);
 }
 
+static qk_status_t match_lattice(const qk_mg_header_t *h, const int dims[4], qk_err_t *err) {
+  if (memcmp(h->dims, dims, sizeof h->dims) == 0) return QK_OK;
+  return qk_fail(err, QK_NOT_FOUND, "checkpoint of a lattice %dx%dx%dx%d, not %dx%dx%dx%d",
+                 h->dims[0], h->dims[1], h->dims[2], h->dims[3], dims[0], dims[1], dims[2],
+                 dims[3]);
+}
+
+static qk_status_t match_levels(const qk_mg_header_t *h, const qk_mg_params_t *params,
+                                qk_err_t *err) {
+  if (h->nlevel == params->nlevel) return QK_OK;
+  return qk_fail(err, QK_NOT_FOUND, "checkpoint of %d levels, not %d", h->nlevel, params->nlevel);
+}
+
+qk_status_t qk_mg_header_fits(const qk_mg_header_t *h, const int dims[4], int ncomp,
+                              const qk_mg_params_t *params, qk_err_t *err) {
+  qk_status_t status = match_lattice(h, dims, err);
+  if (status != QK_OK) return status;
+  status = match_levels(h, params, err);
+  for (int l = 0; status == QK_OK && l + 1 < h->nlevel; l++)
+    status = match_vectors(h, l, &params->level[l], err);
+  if (status != QK_OK || h->section[0].ncomp == ncomp) return status;
+  return qk_fail(err, QK_NOT_FOUND, "checkpoint of fields with %d reals at a site, not %d",
+                 2 * h->section[0].ncomp, 2 * ncomp);
+}
+
 qk_status_t qk_mg_header_match(const qk_mg_header_t *h, const int dims[4],
                                const qk_mg_identity_t *identity, const qk_mg_params_t *params,
                                qk_err_t *err) {
-  if (memcmp(h->dims, dims, sizeof h->dims) != 0)
-    return qk_fail(err, QK_NOT_FOUND, "checkpoint of a lattice %dx%dx%dx%d, not %dx%dx%dx%d",
-                   h->dims[0], h->dims[1], h->dims[2], h->dims[3], dims[0], dims[1], dims[2],
-                   dims[3]);
-  qk_status_t status = match_identity(&h->identity, identity, err);
+  qk_status_t status = match_lattice(h, dims, err);
   if (status != QK_OK) return status;
-  if (h->nlevel != params->nlevel)
-    return qk_fail(err, QK_NOT_FOUND, "checkpoint of %d levels, not %d", h->nlevel, params->nlevel);
+  status = match_identity(&h->identity, identity, err);
+  if (status != QK_OK) return status;
+  status = match_levels(h, params, err);
+  if (status != QK_OK) return status;
   for (int l = 0; l + 1 < h->nlevel && status == QK_OK; l++)
     status = match_level(h, l, &params->level[l], err);
   if (status == QK_OK && h->deflate_wanted != wanted(params))

@@ -13,6 +13,8 @@
  *   12 x { kind  level  precision  columns  components  0  sites  offset  bytes  checksum
  *          (u64 from sites on) }
  *   256 x { eigenvalue  residual } (f64)
+ *   |M v| / |v| of level 0 and convergence of the last setup from noise (f64); 0: not known
+ *   origin [1024] of an evolved setup: printable ASCII, then zeros
  *   zeros, and in the last 8 bytes XXH3_64bits of all bytes before
  *
  * Version 1 had the name of the operator, mass and csw, and 8192 bytes. It is not read: a setup
@@ -69,6 +71,8 @@ typedef struct qk_mg_header {
   int nsection;
   qk_mg_section_t section[QK_MG_SECTIONS_MAX];
   double value[QK_MG_FILE_EIGEN], residual[QK_MG_FILE_EIGEN];
+  double fresh_residual, fresh_convergence;
+  char origin[QK_MG_ORIGIN];
 } qk_mg_header_t;
 
 static inline int64_t qk_mg_section_site_bytes(const qk_mg_section_t *s) {
@@ -92,6 +96,12 @@ qk_status_t qk_mg_header_decode(const uint8_t bytes[QK_MG_HEADER_BYTES], qk_mg_h
 qk_status_t qk_mg_header_match(const qk_mg_header_t *h, const int dims[4],
                                const qk_mg_identity_t *identity, const qk_mg_params_t *params,
                                qk_err_t *err);
+
+/* QK_OK if null vectors of the file can be the start of a setup with these parameters on fields of
+ * `ncomp` components: lattice, levels, aggregates and numbers of vectors are the same. Else
+ * QK_NOT_FOUND and what differs. */
+qk_status_t qk_mg_header_fits(const qk_mg_header_t *h, const int dims[4], int ncomp,
+                              const qk_mg_params_t *params, qk_err_t *err);
 
 /* Sum of the checksums of n sites that follow one another from global index `first` on. */
 uint64_t qk_mg_section_sum(const void *data, int64_t first, int64_t n, int64_t site_bytes,

@@ -2,6 +2,8 @@
  * the device. */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -259,27 +261,81 @@ static qk_status_t build(loading_t *in, qk_operator_t *op, qk_work_t *work,
   if (status == QK_OK)
     status = op->twist == 0 ? read_deflation(in, *mg)
                             : qk_mg_deflate(*mg, in->progress, in->arg, &in->err);
-  if (status == QK_OK) return QK_OK;
+  if (status == QK_OK) {
+    const qk_mg_header_t *h = &in->header;
+    (*mg)->fresh_residual = h->fresh_residual;
+    (*mg)->fresh_convergence = h->fresh_convergence;
+    memcpy((*mg)->origin, h->origin, sizeof h->origin);
+    return QK_OK;
+  }
   qk_mg_destroy(*mg);
   *mg = NULL;
   return status;
 }
 
+/* The callback of qk_mg_evolve. */
+static qk_field_t *null_of(void *arg, int level, const qk_device_t *dev) {
+  loading_t *in = arg;
+  qk_field_t *f = NULL;
+  return read_section(in, in->header.nlevel - 1 + level, dev, &f) == QK_OK ? f : NULL;
+}
+
+static void tell_origin(const loading_t *in, const char *name, qk_mg_t *mg) {
+  const qk_mg_identity_t *from = &in->header.identity;
+  char how[80] = "vectors kept";
+  if (mg->evolved == QK_MG_RELAXED)
+    snprintf(how, sizeof how, "vectors relaxed with %d iterations",
+             qk_mg_resumed_iterations(mg->params.level[0].setup_iterations));
+  snprintf(mg->origin, sizeof mg->origin,
+           "evolved from %.64s (%.640s, links digest %016" PRIx64 "): %s", name,
+           from->operator_text, from->gauge_digest, how);
+}
+
+static qk_status_t evolve(loading_t *in, qk_operator_t *op, qk_work_t *work, const char *name,
+                          const qk_mg_params_t *params, qk_mg_t **mg) {
+  const qk_mg_start_t start = {.vectors = vectors_of,
+                               .null = null_of,
+                               .arg = in,
+                               .residual = in->header.fresh_residual,
+                               .convergence = in->header.fresh_convergence};
+  qk_err_t made = {0};
+  const qk_status_t status =
+      qk_mg_evolve(op, work, params, &start, in->progress, in->arg, mg, &made);
+  if (status != QK_OK)
+    return in->err.code ? in->err.code : qk_fail(&in->err, status, "%s", made.text);
+  tell_origin(in, name, *mg);
+  return QK_OK;
+}
+
+/* What is made of the file: the setup of `identity`, or one that evolves from `name`. */
+typedef struct purpose {
+  const qk_mg_identity_t *identity; /* NULL: it evolves */
+  const char *name;
+} purpose_t;
+
+static qk_status_t match(loading_t *in, const qk_geom_t *geom, const purpose_t *purpose,
+                         const qk_mg_params_t *params) {
+  if (purpose->identity)
+    return qk_mg_header_match(&in->header, geom->global, purpose->identity, params, &in->err);
+  return qk_mg_header_fits(&in->header, geom->global, geom->ncomp, params, &in->err);
+}
+
 static qk_status_t read_all(loading_t *in, qk_operator_t *op, qk_work_t *work,
-                            const qk_mg_identity_t *identity, const qk_mg_params_t *params,
-                            qk_mg_t **mg) {
+                            const purpose_t *purpose, const qk_mg_params_t *params, qk_mg_t **mg) {
   const qk_device_t *dev = op->dev;
   qk_status_t status = share_header(in);
   if (status != QK_OK) return status;
-  status = qk_mg_header_match(&in->header, dev->geom->global, identity, params, &in->err);
+  status = match(in, dev->geom, purpose, params);
   if (status != QK_OK) return status;
   status = reserve(in, dev);
-  return status == QK_OK ? build(in, op, work, params, mg) : status;
+  if (status != QK_OK) return status;
+  return purpose->identity ? build(in, op, work, params, mg)
+                           : evolve(in, op, work, purpose->name, params, mg);
 }
 
-qk_status_t qk_mg_load(qk_operator_t *op, qk_work_t *work, const char *path,
-                       const qk_mg_identity_t *identity, const qk_mg_params_t *params,
-                       qk_progress_fn *progress, void *arg, qk_mg_t **mg, qk_err_t *err) {
+static qk_status_t load(qk_operator_t *op, qk_work_t *work, const char *path,
+                        const purpose_t *purpose, const qk_mg_params_t *params,
+                        qk_progress_fn *progress, void *arg, qk_mg_t **mg, qk_err_t *err) {
   const qk_device_t *dev = op->dev;
   loading_t in = {
       .comm = dev->geom->comm, .path = path, .fd = -1, .progress = progress, .arg = arg};
@@ -287,7 +343,7 @@ qk_status_t qk_mg_load(qk_operator_t *op, qk_work_t *work, const char *path,
   qk_mg_t *m = NULL;
   qk_status_t status = qk_mg_params_complete(dev->geom, dev->ops->tuning, &complete, err);
   if (status != QK_OK) return status;
-  status = read_all(&in, op, work, identity, &complete, &m);
+  status = read_all(&in, op, work, purpose, &complete, &m);
   release(&in, dev);
   if (status == QK_OK) {
     *mg = m;
@@ -295,4 +351,18 @@ qk_status_t qk_mg_load(qk_operator_t *op, qk_work_t *work, const char *path,
   }
   if (in.err.text[0]) qk_err_prefix(&in.err, "%s", path);
   return qk_fail(err, status, "%s", in.err.text[0] ? in.err.text : qk_status_text(status));
+}
+
+qk_status_t qk_mg_load(qk_operator_t *op, qk_work_t *work, const char *path,
+                       const qk_mg_identity_t *identity, const qk_mg_params_t *params,
+                       qk_progress_fn *progress, void *arg, qk_mg_t **mg, qk_err_t *err) {
+  const purpose_t purpose = {.identity = identity};
+  return load(op, work, path, &purpose, params, progress, arg, mg, err);
+}
+
+qk_status_t qk_mg_load_evolved(qk_operator_t *op, qk_work_t *work, const char *path,
+                               const char *name, const qk_mg_params_t *params,
+                               qk_progress_fn *progress, void *arg, qk_mg_t **mg, qk_err_t *err) {
+  const purpose_t purpose = {.name = name};
+  return load(op, work, path, &purpose, params, progress, arg, mg, err);
 }

@@ -43,21 +43,25 @@ static qk_status_t vectors_create(const qk_mg_t *mg, int l, int n, qk_field_t **
 
 /* ---- relaxed vectors ------------------------------------------------------------------------- */
 
-qk_status_t qk_mg_relax(const qk_mg_making_t *m, int l, int first, qk_field_t *v, qk_err_t *err) {
+static uint64_t seed_of(const qk_mg_making_t *m, int l, int first) {
+  return m->seed + 1000 * (uint64_t)l + 10000019 * (uint64_t)first;
+}
+
+/* Relaxes the vectors from `first` on from what they are. */
+static qk_status_t relax(const qk_mg_making_t *m, int l, int first, qk_field_t *v, qk_err_t *err) {
   const qk_mg_level_params_t *p = &m->mg->params.level[l];
   const qk_mg_level_t *level = &m->mg->level[l];
-  const qk_relax_params_t relax = {.method = "bicgstab",
-                                   .prec = p->setup_prec,
-                                   .iterations = m->effort * p->setup_iterations,
-                                   .tol = p->setup_tol,
-                                   .seed =
-                                       m->seed + 1000 * (uint64_t)l + 10000019 * (uint64_t)first,
-                                   .progress = m->progress,
-                                   .arg = m->arg};
+  const int iterations =
+      m->start ? qk_mg_resumed_iterations(p->setup_iterations) : m->effort * p->setup_iterations;
+  const qk_relax_params_t params = {.method = "bicgstab",
+                                    .prec = p->setup_prec,
+                                    .iterations = iterations,
+                                    .tol = p->setup_tol,
+                                    .seed = seed_of(m, l, first),
+                                    .progress = m->progress,
+                                    .arg = m->arg};
   double fall;
-  qk_status_t status = qk_nullspace_random(&level->dev, relax.seed, v);
-  if (status) return status;
-  status = qk_nullspace_relax(level->op, level->work, &relax, v, &fall, err);
+  qk_status_t status = qk_nullspace_relax(level->op, level->work, &params, v, &fall, err);
   qk_work_trim(level->work);
   if (!status)
     qk_debug("multigrid", "level %d: null vectors %d to %d relaxed by %.2e", l, first,
@@ -65,15 +69,22 @@ qk_status_t qk_mg_relax(const qk_mg_making_t *m, int l, int first, qk_field_t *v
   return status;
 }
 
+qk_status_t qk_mg_relax(const qk_mg_making_t *m, int l, int first, qk_field_t *v, qk_err_t *err) {
+  const qk_status_t status = qk_nullspace_random(&m->mg->level[l].dev, seed_of(m, l, first), v);
+  return status ? status : relax(m, l, first, v, err);
+}
+
 static qk_status_t relaxed(const qk_mg_making_t *m, int l, turn_t t, qk_field_t **vectors,
                            qk_err_t *err) {
-  const qk_device_t *dev = &m->mg->level[l].dev;
-  if (m->vectors) {
-    *vectors = m->vectors(m->vectors_arg, l, t.first, t.n, dev);
-    return qk_comm_agree(dev->geom->comm, *vectors ? QK_OK : QK_IO_ERROR, err);
-  }
   qk_status_t status = vectors_create(m->mg, l, t.n, vectors, err);
   return status ? status : qk_mg_relax(m, l, t.first, *vectors, err);
+}
+
+static qk_status_t given(const qk_mg_making_t *m, int l, turn_t t, qk_field_t **vectors,
+                         qk_err_t *err) {
+  const qk_device_t *dev = &m->mg->level[l].dev;
+  *vectors = m->vectors(m->vectors_arg, l, t.first, t.n, dev);
+  return qk_comm_agree(dev->geom->comm, *vectors ? QK_OK : QK_IO_ERROR, err);
 }
 
 /* ---- vectors improved by a cycle of the present hierarchy ------------------------------------ */
@@ -209,16 +220,34 @@ static qk_status_t columns_of(const qk_mg_level_t *level, turn_t t, qk_field_t *
   return qk_dev_status(all->dev);
 }
 
+typedef qk_status_t from_null_fn(qk_mg_t *mg, int l, const qk_field_t *null, qk_field_t **v,
+                                 qk_err_t *err);
+
+/* What `make` makes of the null vectors of the turn. */
+static qk_status_t from_null(qk_mg_t *mg, int l, turn_t t, from_null_fn *make, qk_field_t **v,
+                             qk_err_t *err) {
+  const qk_mg_level_t *level = &mg->level[l];
+  qk_field_t *some = NULL;
+  if (t.n == level->null->v.nrhs) return make(mg, l, level->null, v, err);
+  qk_status_t status = qk_comm_agree(level->geom.comm, columns_of(level, t, &some), err);
+  if (status == QK_OK) status = make(mg, l, some, v, err);
+  qk_field_destroy(some);
+  return status;
+}
+
 /* e = approximate solution of M e = v by multigrid, for the vectors v of the turn. */
 static qk_status_t improved(const qk_mg_making_t *m, int l, turn_t t, qk_field_t **e,
                             qk_err_t *err) {
-  const qk_mg_level_t *level = &m->mg->level[l];
-  qk_field_t *some = NULL;
-  if (t.n == level->null->v.nrhs) return solve(m->mg, l, level->null, e, err);
-  qk_status_t status = qk_comm_agree(level->geom.comm, columns_of(level, t, &some), err);
-  if (status == QK_OK) status = solve(m->mg, l, some, e, err);
-  qk_field_destroy(some);
-  return status;
+  return from_null(m->mg, l, t, solve, e, err);
+}
+
+/* The vectors of the turn, relaxed further. */
+static qk_status_t resumed(const qk_mg_making_t *m, int l, turn_t t, qk_field_t **v,
+                           qk_err_t *err) {
+  const qk_status_t status = from_null(m->mg, l, t, prolonged, v, err);
+  if (status) return status;
+  if (t.n == m->mg->params.level[l].nvec) qk_mg_drop_levels(m->mg, l);
+  return relax(m, l, t.first, *v, err);
 }
 
 /* ---- the turns ------------------------------------------------------------------------------- */
@@ -259,7 +288,10 @@ static qk_status_t add_residuals(const qk_mg_t *mg, int l, const qk_field_t *v, 
 
 static qk_status_t join(const qk_mg_making_t *m, int l, turn_t t, qk_field_t *v,
                         qk_mg_vectors_t *made, qk_err_t *err) {
-  qk_status_t status = add_residuals(m->mg, l, v, &made->residual, err);
+  /* given ones are orthonormal, which hides what they were */
+  qk_status_t status = m->vectors ? QK_OK : add_residuals(m->mg, l, v, &made->residual, err);
+  if (status) return status;
+  if (!made->down) status = reserve(m->mg, l, made, err);
   return status ? status : qk_prolongator_join(made->down, t.first, v, made->null, err);
 }
 
@@ -278,7 +310,8 @@ static qk_status_t take_turn(const qk_mg_making_t *m, int l, turn_t t, source_fn
 static qk_status_t take_turns(const qk_mg_making_t *m, int l, source_fn *source,
                               qk_mg_vectors_t *made, qk_err_t *err) {
   const int nvec = m->mg->params.level[l].nvec, most = qk_mg_together(m->mg, l);
-  qk_status_t status = reserve(m->mg, l, made, err);
+  /* resumed vectors first give back memory, which the new prolongator then takes */
+  qk_status_t status = source == resumed ? QK_OK : reserve(m->mg, l, made, err);
   for (int first = 0; !status && first < nvec; first += most) {
     const turn_t t = {first, nvec - first < most ? nvec - first : most};
     status = take_turn(m, l, t, source, made, err);
@@ -287,10 +320,30 @@ static qk_status_t take_turns(const qk_mg_making_t *m, int l, source_fn *source,
   return status;
 }
 
-qk_status_t qk_mg_make_vectors(const qk_mg_making_t *m, int l, bool refine, qk_mg_vectors_t *made,
-                               qk_err_t *err) {
+qk_status_t qk_mg_make_vectors(const qk_mg_making_t *m, int l, qk_mg_from_t from,
+                               qk_mg_vectors_t *made, qk_err_t *err) {
+  static source_fn *const sources[] = {[QK_MG_NOISE] = relaxed,
+                                       [QK_MG_GIVEN] = given,
+                                       [QK_MG_RESUMED] = resumed,
+                                       [QK_MG_REFINED] = improved};
   *made = (qk_mg_vectors_t){0};
-  const qk_status_t status = take_turns(m, l, refine ? improved : relaxed, made, err);
+  const qk_status_t status = take_turns(m, l, sources[from], made, err);
   if (status) drop(made);
   return status;
+}
+
+qk_status_t qk_mg_null_residual(qk_mg_t *mg, int l, double *residual, qk_err_t *err) {
+  const int nvec = mg->params.level[l].nvec, most = qk_mg_together(mg, l);
+  qk_status_t status = QK_OK;
+  double sum = 0;
+  for (int first = 0; !status && first < nvec; first += most) {
+    const turn_t t = {first, nvec - first < most ? nvec - first : most};
+    qk_field_t *v = NULL;
+    status = from_null(mg, l, t, prolonged, &v, err);
+    status = status ? status : add_residuals(mg, l, v, &sum, err);
+    qk_field_destroy(v);
+  }
+  if (status) return status;
+  *residual = sum / nvec;
+  return QK_OK;
 }

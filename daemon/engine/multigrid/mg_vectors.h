@@ -14,10 +14,20 @@ typedef struct qk_mg_vectors {
   double residual; /* mean |M v| / |v| */
 } qk_mg_vectors_t;
 
-/* For level l, from relaxed vectors or those of the making; refine: from those of the level, by one
- * application of the multigrid that there is. The level is left as it is. */
-qk_status_t qk_mg_make_vectors(const qk_mg_making_t *making, int l, bool refine,
+typedef enum qk_mg_from {
+  QK_MG_NOISE,   /* random vectors, relaxed */
+  QK_MG_GIVEN,   /* those of the making */
+  QK_MG_RESUMED, /* those of the level, relaxed with part of the iterations */
+  QK_MG_REFINED  /* those of the level, by one application of the multigrid that there is */
+} qk_mg_from_t;
+
+/* For level l. The level is left as it is; but where all of its vectors are resumed at a time, what
+ * leads down from it goes, to save memory. */
+qk_status_t qk_mg_make_vectors(const qk_mg_making_t *making, int l, qk_mg_from_t from,
                                qk_mg_vectors_t *made, qk_err_t *err);
+
+/* Mean |M v| / |v| of the null vectors of level l. */
+qk_status_t qk_mg_null_residual(qk_mg_t *mg, int l, double *residual, qk_err_t *err);
 
 /* Relaxed vectors in the columns of v (full, single), a field of level l: the vectors from `first`
  * on. */

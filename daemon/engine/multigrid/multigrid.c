@@ -1,5 +1,7 @@
 #include "daemon/engine/multigrid/multigrid.h"
 
+#include <math.h>
+
 #include "daemon/base/clock.h"
 #include "daemon/base/log.h"
 #include "daemon/base/mem.h"
@@ -7,6 +9,10 @@
 #include "daemon/engine/multigrid/mg_setup.h"
 
 enum { ATTEMPTS = 3 }; /* at a setup, each with twice the relaxation of the one before */
+
+/* The least rate of convergence of an evolved setup over that of the last one from noise, which may
+ * have been at a heavier mass: what falls short is relaxed, or, relaxed, made anew. */
+static const double least_kept = 0.9, least_relaxed = 0.7;
 
 /* Lattices of the levels; no operators yet but that of level 0. */
 static qk_status_t lay_out(qk_mg_t *mg, qk_operator_t *op, qk_work_t *work, qk_err_t *err) {
@@ -113,11 +119,16 @@ static qk_status_t rest(const qk_mg_t *mg, bool on) {
   return qk_comm_agree(op->dev->geom->comm, op->ops->rest_double(op, on), NULL);
 }
 
-/* All levels, or refine: better vectors on level 0. */
-static qk_status_t make(const qk_mg_making_t *making, bool refine, qk_err_t *err) {
+typedef qk_status_t making_fn(const qk_mg_making_t *making, qk_err_t *err);
+
+static qk_status_t refine_finest(const qk_mg_making_t *making, qk_err_t *err) {
+  return qk_mg_refine_level(making, 0, err);
+}
+
+static qk_status_t make(const qk_mg_making_t *making, making_fn *how, qk_err_t *err) {
   qk_status_t status = rest(making->mg, true);
   if (status) return status;
-  status = refine ? qk_mg_refine_level(making, 0, err) : qk_mg_make_levels(making, err);
+  status = how(making, err);
   const qk_status_t woken = rest(making->mg, false);
   return status ? status : woken;
 }
@@ -128,10 +139,16 @@ static qk_status_t attempt(qk_mg_t *mg, qk_progress_fn *progress, void *arg, int
                                  .arg = arg,
                                  .seed = mg->params.seed + 1000003 * (uint64_t)n,
                                  .effort = 1 << n};
-  qk_status_t status = make(&making, false, err);
+  qk_status_t status = make(&making, qk_mg_make_levels, err);
   if (status) return status;
   status = qk_mg_deflate(mg, progress, arg, err);
   return status ? status : qk_mg_check(mg, progress, arg, err);
+}
+
+/* It is the measure of those that evolve from it. */
+static void is_fresh(qk_mg_t *mg) {
+  mg->fresh_residual = mg->level[0].health.null_residual;
+  mg->fresh_convergence = mg->convergence;
 }
 
 qk_status_t qk_mg_create(qk_operator_t *op, qk_work_t *work, const qk_mg_params_t *params,
@@ -155,6 +172,7 @@ qk_status_t qk_mg_create(qk_operator_t *op, qk_work_t *work, const qk_mg_params_
     qk_mg_destroy(m);
     return qk_fail(err, status, "%s", why.text[0] ? why.text : qk_status_text(status));
   }
+  is_fresh(m);
   *mg = m;
   return QK_OK;
 }
@@ -166,13 +184,77 @@ qk_status_t qk_mg_create_from(qk_operator_t *op, qk_work_t *work, const qk_mg_pa
   qk_status_t status = begin(op, work, params, &m, err);
   if (status) return status;
   const qk_mg_making_t making = {.mg = m, .vectors = vectors, .vectors_arg = arg};
-  status = make(&making, false, err);
+  status = make(&making, qk_mg_make_levels, err);
   if (status) {
     qk_mg_destroy(m);
     return status;
   }
   m->restored = true;
   m->setup_seconds = qk_clock_now() - start;
+  *mg = m;
+  return QK_OK;
+}
+
+/* ---- evolution ------------------------------------------------------------------------------- */
+
+/* QK_BREAKDOWN if its rate of convergence is less than `least` of the one from noise. */
+static qk_status_t compare(const qk_mg_t *mg, double least, qk_err_t *err) {
+  const double was = mg->fresh_convergence;
+  if (!(was > 0 && was < 1) || log(mg->convergence) <= least * log(was)) return QK_OK;
+  return qk_fail(err, QK_BREAKDOWN,
+                 "multigrid: an iteration leaves %.3g of the residual of a random source, %.3g "
+                 "after the last setup from noise",
+                 mg->convergence, was);
+}
+
+/* One attempt at it, from the start or on from what is kept. */
+static qk_status_t evolve_by(const qk_mg_making_t *making, making_fn *how, qk_err_t *err) {
+  qk_mg_t *mg = making->mg;
+  qk_status_t status = make(making, how, err);
+  if (status) return status;
+  status = qk_mg_deflate(mg, making->progress, making->arg, err);
+  if (status) return status;
+  status = qk_mg_check_restored(mg, making->progress, making->arg, err);
+  if (status) return status;
+  return compare(mg, mg->evolved == QK_MG_KEPT ? least_kept : least_relaxed, err);
+}
+
+static qk_status_t evolve(const qk_mg_making_t *making, qk_err_t *err) {
+  qk_mg_t *mg = making->mg;
+  mg->attempts = 1;
+  qk_status_t status = evolve_by(making, qk_mg_make_levels, err);
+  if (status != QK_BREAKDOWN || mg->evolved != QK_MG_KEPT) return status;
+  if (is_first_rank(mg))
+    qk_info("multigrid", "null vectors are relaxed, as they are no good as they are: %s",
+            err->text);
+  *err = (qk_err_t){0};
+  drop_deflation(mg);
+  mg->attempts = 2;
+  return evolve_by(making, qk_mg_resume, err);
+}
+
+qk_status_t qk_mg_evolve(qk_operator_t *op, qk_work_t *work, const qk_mg_params_t *params,
+                         const qk_mg_start_t *start, qk_progress_fn *progress, void *arg,
+                         qk_mg_t **mg, qk_err_t *err) {
+  qk_mg_t *m;
+  const double begun = qk_clock_now();
+  qk_status_t status = begin(op, work, params, &m, err);
+  if (status) return status;
+  m->fresh_residual = start->residual;
+  m->fresh_convergence = start->convergence;
+  const qk_mg_making_t making = {.mg = m,
+                                 .progress = progress,
+                                 .arg = arg,
+                                 .start = start,
+                                 .seed = m->params.seed,
+                                 .effort = 1};
+  status = evolve(&making, err);
+  m->setup_seconds = qk_clock_now() - begun;
+  if (status) {
+    qk_mg_destroy(m);
+    qk_work_trim(work);
+    return status;
+  }
   *mg = m;
   return QK_OK;
 }
@@ -190,7 +272,7 @@ qk_status_t qk_mg_refine(qk_mg_t *mg, qk_progress_fn *progress, void *arg, qk_er
       .mg = mg, .progress = progress, .arg = arg, .seed = mg->params.seed, .effort = 1};
   const double start = qk_clock_now();
   drop_deflation(mg);
-  qk_status_t status = make(&making, true, err);
+  qk_status_t status = make(&making, refine_finest, err);
   if (!status) status = qk_mg_deflate(mg, progress, arg, err);
   for (int l = 0; l < mg->nlevel; l++)
     if (mg->level[l].work) qk_work_trim(mg->level[l].work);

@@ -19,7 +19,8 @@
 
 enum {
   QK_MG_LEVELS_MAX = 5,
-  QK_MG_VECTORS_FEW = 24 /* where memory or time is short */
+  QK_MG_VECTORS_FEW = 24, /* where memory or time is short */
+  QK_MG_ORIGIN = 1024     /* bytes of a text with its end */
 };
 
 /* One level. 0 in a member: its default. */
@@ -82,6 +83,9 @@ typedef struct qk_mg_level {
 
 typedef struct qk_deflation qk_deflation_t; /* deflation.h */
 
+/* What became of the null vectors that an evolved setup started from. */
+typedef enum qk_mg_evolved { QK_MG_FROM_NOISE, QK_MG_KEPT, QK_MG_RELAXED } qk_mg_evolved_t;
+
 typedef struct qk_mg {
   qk_mg_params_t params; /* complete */
   int nlevel;
@@ -92,6 +96,11 @@ typedef struct qk_mg {
   double setup_seconds;
   bool restored; /* from a checkpoint */
   int attempts;  /* of the setup */
+  qk_mg_evolved_t evolved;
+  /* Of the last setup from noise among those that the vectors come from, which is this one where
+   * it did not evolve: null_residual of level 0, and convergence. 0: not known. */
+  double fresh_residual, fresh_convergence;
+  char origin[QK_MG_ORIGIN]; /* of an evolved setup, for its readers; "": from noise */
 } qk_mg_t;
 
 /* op, work: level 0, borrowed. create, refine and check free the unused fields of `work` and of
@@ -107,6 +116,30 @@ typedef qk_field_t *qk_mg_vectors_fn(void *arg, int level, int first, int n,
 qk_status_t qk_mg_create_from(qk_operator_t *op, qk_work_t *work, const qk_mg_params_t *params,
                               qk_mg_vectors_fn *vectors, void *arg, qk_mg_t **mg, qk_err_t *err);
 void qk_mg_destroy(qk_mg_t *mg); /* NULL-safe */
+
+/* Null vectors of another hierarchy with the same levels, aggregates and numbers of vectors. */
+typedef struct qk_mg_start {
+  qk_mg_vectors_fn *vectors; /* the orthonormal ones of its prolongators */
+  /* The vectors that these were made of in terms of them: of level `level`, as a field of the next
+   * one, dev, in single. NULL on all or some ranks: QK_IO_ERROR. */
+  qk_field_t *(*null)(void *arg, int level, const qk_device_t *dev);
+  void *arg;
+  double residual, convergence; /* fresh_residual and fresh_convergence of it */
+} qk_mg_start_t;
+
+/* A setup that starts from null vectors of another mass, action, boundary or configuration. Where
+ * they are null vectors of this operator too (|M v| / |v|) they are kept; else they are relaxed
+ * with a part of the iterations of a setup from noise, and refined with its passes, on levels below
+ * the finest with half of them. Kept vectors are relaxed after all if the rate of convergence is
+ * less than 9/10 of that of the last setup from noise. QK_BREAKDOWN: with relaxed ones it is less
+ * than 7/10, or a check fails: nothing is left, and a setup from noise is due. */
+qk_status_t qk_mg_evolve(qk_operator_t *op, qk_work_t *work, const qk_mg_params_t *params,
+                         const qk_mg_start_t *start, qk_progress_fn *progress, void *arg,
+                         qk_mg_t **mg, qk_err_t *err);
+/* Iterations of the relaxation of an evolved setup, of those of one from noise. */
+static inline int qk_mg_resumed_iterations(int iterations) {
+  return (3 * iterations + 9) / 10;
+}
 
 /* One more adaptive pass: refines the vectors of level 0 by the existing multigrid, then
  * rebuilds the lower levels and the deflation. */

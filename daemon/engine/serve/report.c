@@ -102,6 +102,8 @@ static void fill_multigrid(const qk_mg_service_t *host, mg_report_t *r) {
   to->has_checkpoint_writing = true;
   to->checkpoint_writing = host->save != NULL;
   if (host->trouble[0] != '\0') to->checkpoint_trouble = (char *)host->trouble;
+  if (mg->origin[0] != '\0') to->origin = (char *)mg->origin;
+  if (host->evolve_trouble[0] != '\0') to->origin_trouble = (char *)host->evolve_trouble;
   to->has_iterations_per_digit = host->health.in_lately >= QK_MG_HEALTH_SPAN;
   to->iterations_per_digit = host->health.lately;
   to->has_iterations_per_digit_first = host->health.in_first >= QK_MG_HEALTH_SPAN;

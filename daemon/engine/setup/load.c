@@ -65,13 +65,22 @@ static qk_status_t choose(const char *field, const char *word, const qk_choice_t
   return QK_OK;
 }
 
+static qk_status_t parse_evolution(const Quark__Engine__Load *m, qk_load_t *l, qk_err_t *err) {
+  const char *from = m->evolve_from ? m->evolve_from : "";
+  const char *path = m->evolve_path ? m->evolve_path : "";
+  const qk_status_t status =
+      qk_load_text("evolve_from", from, l->evolve_from, sizeof l->evolve_from, err);
+  if (status != QK_OK) return status;
+  return qk_load_text("evolve_path", path, l->evolve_path, sizeof l->evolve_path, err);
+}
+
 static qk_status_t parse_multigrid(const Quark__Engine__Load *m, qk_load_t *l, qk_err_t *err) {
   qk_status_t status = QK_OK;
   for (size_t i = 0; i < m->n_multigrid && status == QK_OK; i++)
     status = qk_mg_text_set(&l->mg, m->multigrid[i]->key, m->multigrid[i]->value, err);
   if (status == QK_OK && m->checkpoint != NULL)
     status = qk_load_text("checkpoint", m->checkpoint, l->checkpoint, sizeof l->checkpoint, err);
-  return status;
+  return status == QK_OK ? parse_evolution(m, l, err) : status;
 }
 
 static qk_status_t parse_action(const Quark__Engine__Load *m, qk_load_t *l, qk_err_t *err) {

@@ -34,6 +34,8 @@ typedef struct qk_load {
   int32_t staging;    /* sources, and as many solutions, on their way beside the slots */
   qk_mg_params_t mg;
   char checkpoint[QK_PATH_MAX + 1]; /* "": none */
+  /* The setup whose null vectors multigrid starts from, and its checkpoint; "": none */
+  char evolve_from[QK_SETUP_NAME_MAX + 1], evolve_path[QK_PATH_MAX + 1];
 } qk_load_t;
 
 /* QK_BAD_ARGUMENT names field, value and limit; the result is unchanged. */

@@ -308,7 +308,9 @@ static qk_status_t build_multigrid(const loading_t *in, qk_loaded_t *s) {
                                    .nslot = s->nslot,
                                    .single_rhs = s->plan.single_rhs,
                                    .room = (size_t)s->plan.work,
-                                   .checkpoint = load->checkpoint};
+                                   .checkpoint = load->checkpoint,
+                                   .evolve_from = load->evolve_from,
+                                   .evolve_path = load->evolve_path};
   qk_mg_identity_t *id = &params.identity;
   *id = (qk_mg_identity_t){.gauge_digest = s->check.digest};
   qk_values_text(&load->values, QK_TEXT_CANONICAL, id->operator_text);

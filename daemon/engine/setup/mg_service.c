@@ -67,6 +67,10 @@ static qk_status_t end_save(qk_mg_service_t *h, bool wait, bool *ended) {
   return status == QK_COMM_ERROR ? status : QK_OK;
 }
 
+static bool evolves(const qk_mg_service_t *h) {
+  return h->params.evolve_from && h->params.evolve_from[0] != '\0';
+}
+
 /* Leaves h->mg NULL if no file can be used. */
 static qk_status_t restore(qk_mg_service_t *h, qk_progress_fn *progress, void *arg, qk_err_t *err) {
   place_t place = {0};
@@ -87,7 +91,33 @@ static qk_status_t restore(qk_mg_service_t *h, qk_progress_fn *progress, void *a
     *err = why;
     return status;
   }
-  trouble(h, "not used", &why);
+  /* that of the setup before, which this one evolves from, is no trouble */
+  if (status != QK_NOT_FOUND || !evolves(h) || strcmp(h->params.evolve_path, h->checkpoint) != 0)
+    trouble(h, "not used", &why);
+  return QK_OK;
+}
+
+/* Leaves h->mg NULL if there are no such vectors, or they will not do: then a setup from noise
+ * follows, and evolve_trouble says why. */
+static qk_status_t evolve(qk_mg_service_t *h, qk_progress_fn *progress, void *arg, qk_err_t *err) {
+  const qk_mg_service_params_t *p = &h->params;
+  qk_err_t why = {0};
+  qk_status_t status;
+  if (!evolves(h)) return QK_OK;
+  if (p->evolve_path[0] == '\0')
+    status = qk_fail(&why, QK_NOT_FOUND, "it is not here any more, or has no checkpoint");
+  else
+    status = qk_mg_load_evolved(h->op, h->work, p->evolve_path, p->evolve_from, &p->mg, progress,
+                                arg, &h->mg, &why);
+  if (status == QK_OK) return begin_save(h);
+  qk_work_trim(h->work);
+  if (status == QK_DEVICE_ERROR || status == QK_COMM_ERROR) {
+    *err = why;
+    return status;
+  }
+  snprintf(h->evolve_trouble, sizeof h->evolve_trouble, "null vectors of %.64s not used: %.400s",
+           p->evolve_from, why.text);
+  if (qk_comm_rank(h->op->dev->geom->comm) == 0) qk_warn("multigrid", "%s", h->evolve_trouble);
   return QK_OK;
 }
 
@@ -129,10 +159,16 @@ static void tell(const qk_mg_service_t *h, const char *how) {
           h->mg->nlevel, how, h->mg->setup_seconds, h->mg->convergence, (double)h->bytes / 1048576);
 }
 
+static qk_status_t make_new(qk_mg_service_t *h, qk_progress_fn *progress, void *arg,
+                            qk_err_t *err) {
+  const qk_status_t status = evolve(h, progress, arg, err);
+  return status != QK_OK || h->mg != NULL ? status : set_up(h, progress, arg, err);
+}
+
 static qk_status_t make(qk_mg_service_t *h, qk_progress_fn *progress, void *arg, qk_err_t *err) {
   qk_status_t status = restore(h, progress, arg, err);
   if (status != QK_OK) return status;
-  if (h->mg == NULL) status = set_up(h, progress, arg, err);
+  if (h->mg == NULL) status = make_new(h, progress, arg, err);
   return status == QK_OK ? make_cycles(h, err) : status;
 }
 
@@ -150,7 +186,7 @@ qk_status_t qk_mg_service_create(qk_operator_t *op, qk_work_t *work,
   h->params = *params;
   status = make(h, progress, arg, err);
   if (status != QK_OK) goto fail;
-  tell(h, h->mg->restored ? "restored" : "set up");
+  tell(h, h->mg->restored ? "restored" : h->mg->origin[0] ? h->mg->origin : "set up");
   *host = h;
   return QK_OK;
 

@@ -2,9 +2,10 @@
  * mg_service.h: multigrid as a setup keeps it: hierarchy, a cycle for all slots and one for a
  * right-hand side that is alone, its checkpoint, and what is known of its health.
  *
- * A host is made from a checkpoint where there is one that fits, else by a setup; then the
- * checkpoint is written in the background. All calls are collective but the queries. Errors: those
- * of multigrid.h, cycle.h.
+ * A host is made from a checkpoint where there is one that fits, else by a setup, which evolves
+ * from the null vectors of another checkpoint where one is named and they will do, else begins with
+ * noise; then the checkpoint is written in the background. All calls are collective but the
+ * queries. Errors: those of multigrid.h, cycle.h.
  */
 #ifndef QK_ENGINE_MG_SERVICE_H
 #define QK_ENGINE_MG_SERVICE_H
@@ -22,6 +23,9 @@ typedef struct qk_mg_service_params {
   size_t room;            /* of work fields while it serves: plan.h */
   const char *checkpoint; /* file or folder; "": none */
   qk_mg_identity_t identity;
+  /* A setup evolves from the one of this name, whose checkpoint this is; NULL or "": from noise,
+   * and if only the path is "", there is no checkpoint of it any more. */
+  const char *evolve_from, *evolve_path;
 } qk_mg_service_params_t;
 
 typedef struct qk_mg_service {
@@ -36,6 +40,8 @@ typedef struct qk_mg_service {
   char checkpoint[QK_FILE_PATH]; /* the file; "": none */
   bool written;                  /* it holds what is in use */
   char trouble[256];             /* why it was not read, or not written */
+  char evolve_trouble[512];      /* why no vectors of evolve_from are in use; "": they are, or
+                                    none were asked for or needed */
   qk_mg_save_t *save;            /* under way */
 } qk_mg_service_t;
 

@@ -36,8 +36,8 @@ static size_t list_multigrid(const qk_settings_t *s, Quark__Setting *setting,
   return n;
 }
 
-uint8_t *qk_engine_encode_load(const qk_settings_t *s, const char *checkpoint, int64_t reserve,
-                               size_t *bytes) {
+uint8_t *qk_engine_encode_load(const qk_settings_t *s, const char *checkpoint,
+                               const qk_engine_start_t *start, int64_t reserve, size_t *bytes) {
   Quark__Engine__Load load = QUARK__ENGINE__LOAD__INIT;
   Quark__Setting setting[QK_MG_KEY_COUNT], *settings[QK_MG_KEY_COUNT];
   qk_operator_fields_t fields;
@@ -72,6 +72,8 @@ uint8_t *qk_engine_encode_load(const qk_settings_t *s, const char *checkpoint, i
   load.n_multigrid = list_multigrid(s, setting, settings);
   load.multigrid = settings;
   load.checkpoint = checkpoint[0] ? (char *)checkpoint : NULL;
+  if (start && start->from[0]) load.evolve_from = (char *)start->from;
+  if (start && start->from[0] && start->path[0]) load.evolve_path = (char *)start->path;
   return pack(&ENVELOPE(LOAD, load, &load), bytes);
 }
 

@@ -10,10 +10,15 @@
 #include "daemon/front/settings/settings.h"
 #include "proto/fill_hint.h"
 
-/* checkpoint: of multigrid; "": none. reserve: bytes of this host that uploads and results may
- * still take. */
+/* Where the null vectors of a multigrid setup come from, if its checkpoint has none. */
+typedef struct qk_engine_start {
+  const char *from, *path; /* name of a setup, and its checkpoint; "": none */
+} qk_engine_start_t;
+
+/* checkpoint: of multigrid; "": none. start: NULL: from noise. reserve: bytes of this host that
+ * uploads and results may still take. */
 uint8_t *qk_engine_encode_load(const qk_settings_t *settings, const char *checkpoint,
-                               int64_t reserve, size_t *bytes);
+                               const qk_engine_start_t *start, int64_t reserve, size_t *bytes);
 uint8_t *qk_engine_encode_fill(uint32_t entry, uint64_t serial, const qk_rhs_t *rhs,
                                qk_fill_hint_t hint, size_t *bytes);
 /* rhs: of a contraction. */

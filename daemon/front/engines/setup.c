@@ -17,6 +17,7 @@ qk_status_t qk_setup_create(struct qk_service *service, const char *name,
   setup->used_at = now;
   setup->holds = 1;
   setup->shape = qk_shape_usual();
+  setup->start = (qk_engine_start_t){setup->evolve_from, setup->evolve_path};
   setup->settings = *settings;
   qk_operator_list(&settings->op, QK_TEXT_GIVEN, &setup->shown);
   qk_link_init(&setup->quarantined);
@@ -33,6 +34,7 @@ qk_setup_t *qk_setup_hold(qk_setup_t *setup) {
 void qk_setup_release(qk_setup_t *setup) {
   if (!setup || --setup->holds > 0) return;
   qk_supervisor_destroy(setup->supervisor);
+  qk_setup_release(setup->source);
   free(setup->load);
   qk_free(setup);
 }

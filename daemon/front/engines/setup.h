@@ -42,6 +42,11 @@ typedef struct qk_setup {
   size_t load_bytes;
   qk_shape_t shape; /* as it was loaded, by this front or the one before; zeros: never */
   uint64_t digest;  /* likewise */
+  /* LOAD's evolve_from: that setup, as long as its checkpoint is waited for; its name; the
+   * checkpoint. "": none, or not known. */
+  struct qk_setup *source;
+  char evolve_from[QK_SETUP_NAME_MAX + 1], evolve_path[QK_PATH_MAX + 1];
+  qk_engine_start_t start; /* both, for the supervisor */
   qk_supervisor_t *supervisor;
   bool started;      /* its engine may run */
   bool again;        /* it was rejected for lack of memory, and will be tried again */

@@ -5,12 +5,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <zmq.h>
 
 #include "daemon/base/mem.h"
 #include "daemon/base/room.h"
+#include "daemon/front/engines/checkpoint_path.h"
 #include "daemon/front/engines/engine_argv.h"
 #include "daemon/front/engines/engine_encode.h"
 #include "daemon/front/host/process.h"
@@ -174,7 +174,7 @@ static bool send_load(qk_supervisor_t *w) {
   size_t bytes;
   const qk_budget_t *memory = w->site.memory;
   const int64_t left = memory && memory->limit > memory->used ? memory->limit - memory->used : 0;
-  uint8_t *load = qk_engine_encode_load(w->settings, w->checkpoint, left, &bytes);
+  uint8_t *load = qk_engine_encode_load(w->settings, w->checkpoint, w->site.start, left, &bytes);
   return send_message(w, load, bytes);
 }
 
@@ -556,15 +556,6 @@ void qk_supervisor_stop(qk_supervisor_t *w, double now) {
   if (!told) end_process(w); /* busy loading: it would not listen */
 }
 
-/* Files of setups beside the daemon's own have their names; a folder is for all. */
-static void name_checkpoint(qk_supervisor_t *w) {
-  struct stat st;
-  const size_t n = strlen(w->checkpoint), room = sizeof w->checkpoint - n;
-  if (n == 0 || !w->site.setup[0] || (stat(w->checkpoint, &st) == 0 && S_ISDIR(st.st_mode))) return;
-  if ((size_t)snprintf(w->checkpoint + n, room, "-%s", w->site.setup) >= room)
-    w->checkpoint[0] = '\0';
-}
-
 qk_status_t qk_supervisor_create(const qk_supervisor_site_t *site, const qk_settings_t *settings,
                                  const qk_supervisor_events_t *events, void *arg,
                                  qk_supervisor_t **out, qk_err_t *err) {
@@ -575,13 +566,11 @@ qk_status_t qk_supervisor_create(const qk_supervisor_site_t *site, const qk_sett
   w->events = events;
   w->arg = arg;
   if (site->setup[0]) snprintf(w->label, sizeof w->label, "%s: ", site->setup);
-  qk_status_t status =
-      qk_runtime_checkpoint(settings->mg_checkpoint, settings->state, w->checkpoint, err);
+  const qk_status_t status = qk_checkpoint_path(settings, site->setup, w->checkpoint, err);
   if (status != QK_OK) {
     qk_free(w);
     return status;
   }
-  name_checkpoint(w);
   *out = w;
   return QK_OK;
 }

@@ -17,6 +17,7 @@
 #define QK_FRONT_SUPERVISOR_H
 
 #include "daemon/front/engines/adopt.h"
+#include "daemon/front/engines/engine_encode.h"
 #include "daemon/front/engines/start_clocks.h"
 #include "daemon/front/host/loop.h"
 #include "daemon/front/job/job.h"
@@ -81,6 +82,7 @@ typedef struct qk_supervisor_site {
   qk_journal_t *journal; /* where the engine is recorded for the next front; NULL: not recorded */
   /* budget of uploads and results, which the engine does not use; NULL: none */
   const qk_budget_t *memory;
+  const qk_engine_start_t *start; /* of multigrid, when an engine loads; NULL: from noise */
 } qk_supervisor_site_t;
 
 /* settings and events are borrowed. */

@@ -209,9 +209,21 @@ qk_status_t qk_runtime_lock(const char *key, const char *dir, char path[QK_PATH_
   return QK_OK;
 }
 
+qk_status_t qk_runtime_path(const char *key, const char *given, char path[QK_PATH_MAX + 1],
+                            qk_err_t *err) {
+  char here[PATH_MAX] = "";
+  if (given[0] != '/' && getcwd(here, sizeof here) == NULL)
+    return qk_fail(err, QK_IO_ERROR, "%s: current folder: %s", key, strerror(errno));
+  int n = snprintf(path, QK_PATH_MAX + 1, "%s%s%s", here, here[0] ? "/" : "", given);
+  if (n > QK_PATH_MAX)
+    return qk_fail(err, QK_BAD_ARGUMENT, "%s: a path of %d bytes: the limit is %d", key, n,
+                   QK_PATH_MAX);
+  return QK_OK;
+}
+
 qk_status_t qk_runtime_checkpoint(const char *given, const char *state, char path[QK_PATH_MAX + 1],
                                   qk_err_t *err) {
-  char here[PATH_MAX] = "", in_state[QK_PATH_MAX + 16];
+  char in_state[QK_PATH_MAX + 16];
   path[0] = '\0';
   if (strcmp(given, "off") == 0) return QK_OK;
   if (strcmp(given, "auto") == 0 && !state) {
@@ -222,13 +234,7 @@ qk_status_t qk_runtime_checkpoint(const char *given, const char *state, char pat
     snprintf(in_state, sizeof in_state, "%s/multigrid", state);
     given = in_state;
   }
-  if (given[0] != '/' && getcwd(here, sizeof here) == NULL)
-    return qk_fail(err, QK_IO_ERROR, "mg-checkpoint: current folder: %s", strerror(errno));
-  int n = snprintf(path, QK_PATH_MAX + 1, "%s%s%s", here, here[0] ? "/" : "", given);
-  if (n > QK_PATH_MAX)
-    return qk_fail(err, QK_BAD_ARGUMENT, "mg-checkpoint: a path of %d bytes: the limit is %d", n,
-                   QK_PATH_MAX);
-  return QK_OK;
+  return qk_runtime_path("mg-checkpoint", given, path, err);
 }
 
 /* The file appears with its whole content at once; *fd is open. */

@@ -48,6 +48,10 @@ qk_status_t qk_runtime_dir(char *dir, size_t size, qk_err_t *err);
 qk_status_t qk_runtime_lock(const char *key, const char *dir, char path[QK_PATH_MAX + 1], int *fd,
                             qk_err_t *err);
 
+/* A path of a setting, made absolute. QK_BAD_ARGUMENT: too long. */
+qk_status_t qk_runtime_path(const char *key, const char *given, char path[QK_PATH_MAX + 1],
+                            qk_err_t *err);
+
 /* Path of the multigrid checkpoint. A given path is made absolute; "off" gives "". "auto" gives
  * a file in `state` if that is not NULL, else $STATE_DIRECTORY/multigrid, else quarkd/multigrid
  * in $XDG_STATE_HOME or ~/.local/state, whose folders are created; "" if that is impossible.

@@ -163,8 +163,28 @@ static void displace(qk_setup_t *setup) {
 
 /* That of the command line. */
 static qk_status_t make_own(qk_service_t *service, qk_setup_t **setup, qk_err_t *err) {
-  return qk_setup_create(service, service->settings->setup_name, service->settings,
-                         qk_service_now(service), setup, err);
+  qk_setup_t *own;
+  qk_status_t status = qk_setup_create(service, service->settings->setup_name, service->settings,
+                                       qk_service_now(service), &own, err);
+  if (status != QK_OK) return status;
+  status = qk_setups_evolve_of_settings(own, err);
+  if (status == QK_OK)
+    *setup = own;
+  else
+    qk_setup_release(own);
+  return status;
+}
+
+static qk_status_t set_origin(qk_setup_t *setup, const Quark__Load *load, bool trusted,
+                              qk_err_t *err) {
+  if (!load->evolve_from) return QK_OK;
+  if (!trusted) {
+    qk_err_t why = {0};
+    qk_setup_t *source = qk_setups_find(setup->service, load->evolve_from, &why);
+    return qk_setups_evolve_begin(setup, load->evolve_from, source, why.text, err);
+  }
+  qk_setups_evolve_bring_back(setup, load->evolve_from);
+  return QK_OK;
 }
 
 qk_status_t qk_setups_open(qk_service_t *service, qk_err_t *err) {
@@ -176,7 +196,7 @@ qk_status_t qk_setups_open(qk_service_t *service, qk_err_t *err) {
 static bool says_nothing(const Quark__Load *l) {
   return !l->gauge && l->n_dims == 0 && !l->has_mass && !l->has_kappa && !l->has_csw &&
          !l->action && l->n_parameter == 0 && !l->boundary && !l->solver && !l->precision &&
-         !l->has_slots && !l->has_ignore_checksum;
+         !l->has_slots && !l->has_ignore_checksum && !l->evolve_from;
 }
 
 /* Makes a setup from the message, without a table entry and without its engine. The name of the
@@ -199,6 +219,11 @@ static qk_status_t make(qk_service_t *service, const Quark__Load *load, bool tru
   if (status != QK_OK) return status;
   snprintf(setup->gauge, sizeof setup->gauge, "%s", settings.gauge);
   setup->settings.gauge = setup->gauge;
+  status = set_origin(setup, load, trusted, err);
+  if (status != QK_OK) {
+    qk_setup_release(setup);
+    return status;
+  }
   setup->load = qk_setup_request_pack(load, &settings, &setup->load_bytes);
   setup->settings.boundary_text = NULL; /* it is the message's */
   if (!setup->load) {
@@ -231,6 +256,7 @@ static qk_status_t start(qk_setup_t *setup, qk_err_t *err) {
   site.setup = setup->load ? setup->name : "";
   site.number = service->setups++;
   site.id = &setup->id;
+  site.start = &setup->start;
   return qk_supervisor_create(&site, &setup->settings, service->engine_events, setup,
                               &setup->supervisor, err);
 }
@@ -399,7 +425,8 @@ void qk_setups_tick(qk_service_t *service, double now) {
     qk_setup_t *setup = service->setup[m];
     if (!setup) continue;
     if (setup->dropping && !setup->ending && setup->open == 0) end(setup);
-    const bool wait = any_ending(service) && !setup->ending;
+    const bool awaits = qk_setups_evolve_waits(setup) || any_ending(service);
+    const bool wait = awaits && !setup->ending;
     if (!wait) setup->started = true;
     if (!wait && setup->again) {
       setup->again = false;

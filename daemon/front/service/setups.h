@@ -57,6 +57,22 @@ bool qk_setups_make_room(qk_setup_t *setup, qk_status_t status);
 /* It is not the default, nothing of it is open. */
 void qk_setups_fail(qk_setup_t *setup, qk_status_t status, const char *text);
 
+/* Setups whose multigrid starts from the null vectors of another one (setups_evolve.c). The vectors
+ * pass through the checkpoint of that one, which an engine reads by itself. What cannot work is
+ * refused when LOAD comes. Later the vectors are a hint: a setup whose source has gone, or does not
+ * fit, makes its own, and says so (MultigridReport.origin_trouble). */
+/* For a setup that has no supervisor yet. source: the setup of the name `from`; NULL: there is
+ * none, why says so. QK_NOT_FOUND: nor is there a checkpoint of one; QK_BAD_ARGUMENT: one of the
+ * two has no multigrid or no checkpoint, or their lattices differ. */
+qk_status_t qk_setups_evolve_begin(qk_setup_t *setup, const char *from, qk_setup_t *source,
+                                   const char *why, qk_err_t *err);
+/* The same for one that was accepted before: it waits for nobody. */
+void qk_setups_evolve_bring_back(qk_setup_t *setup, const char *from);
+/* Of the setup that quarkd was started with: from the checkpoint mg-from. */
+qk_status_t qk_setups_evolve_of_settings(qk_setup_t *setup, qk_err_t *err);
+/* Each tick, until it is false: the source is loading, or writes its checkpoint. */
+bool qk_setups_evolve_waits(qk_setup_t *setup);
+
 void qk_setups_tick(qk_service_t *service, double now);
 /* At the end of a turn: those whose engines have left go. */
 void qk_setups_collect(qk_service_t *service);

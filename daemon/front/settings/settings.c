@@ -66,6 +66,9 @@ static const qk_config_row_t ROWS[] = {
         {"mg-checkpoint", QK_CONFIG_STRING, AT(mg_checkpoint), "auto", 0, 0, "PATH",
          "file, or folder of files, that keeps the multigrid setup for a restart; auto: a file in "
          "the state folder (--state, or one of its own); off: none"},
+    {"mg-from", QK_CONFIG_STRING, AT(mg_from), NULL, 0, 0, "PATH",
+     "checkpoint of another mass or configuration, whose null vectors are the start where "
+     "mg-checkpoint has none"},
     {"", QK_CONFIG_GROUP, 0, NULL, 0, 0, NULL, "Engine"},
     {"backend", QK_CONFIG_CHOICE, AT(backend), "auto", 0, 0, QK_CHOICE_FORM(QK_BACKENDS),
      "device to run on"},

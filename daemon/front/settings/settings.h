@@ -24,10 +24,10 @@ typedef struct qk_settings {
   qk_parameters_t parameter;
   int solver, precision, link_form, backend; /* rows of proto/choices.h */
   int64_t staging;
-  int batching;                    /* 0 is continuous */
-  int64_t slots, ranks;            /* slots 0: chosen by the engine */
-  const char *mg[QK_MG_KEY_COUNT]; /* words of mg_keys.h; NULL: not given */
-  const char *mg_checkpoint;
+  int batching;                        /* 0 is continuous */
+  int64_t slots, ranks;                /* slots 0: chosen by the engine */
+  const char *mg[QK_MG_KEY_COUNT];     /* words of mg_keys.h; NULL: not given */
+  const char *mg_checkpoint, *mg_from; /* mg_from: NULL: from noise */
   const char *mpirun, *engine;
   const char *file_roots; /* NULL: no files of clients */
   const char *state;      /* NULL: nothing outlives the daemon */

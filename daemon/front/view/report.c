@@ -188,6 +188,9 @@ void qk_report_setup(const qk_setup_t *setup, Quark__SetupState *r) {
   r->slots = e->slots;
   r->has_device_bytes = qk_supervisor_state(setup->supervisor) == QK_SUPERVISOR_READY;
   r->device_bytes = e->device_bytes;
+  if (!e->multigrid) return;
+  r->origin = e->multigrid->origin;
+  r->origin_trouble = e->multigrid->origin_trouble;
 }
 
 static void fill_states(const qk_service_t *service, qk_report_t *r) {

@@ -253,7 +253,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (size < 2) return 0;
   const uint8_t how = data[0];
   qk_settings_t settings = {.gauge = "a file",
-                            .mg_checkpoint = "off",
+                            .mg_checkpoint = how & 8 ? "off" : "/nowhere/multigrid",
                             .listen = "inproc",
                             .setup_name = "main",
                             .max_sessions = how & 4 ? 2 : 1024,

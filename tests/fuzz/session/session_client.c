@@ -360,6 +360,7 @@ static void load(int peer, uint8_t which, uint8_t how) {
   l.dims = dims;
   l.has_make_default = true;
   l.make_default = which & 16;
+  if (how / 16 % 8 == 5) l.evolve_from = how % 2 ? "main" : setup_name((uint8_t)(which / 2));
   m.body_case = QUARK__CLIENT_MESSAGE__BODY_LOAD;
   m.load = &l;
   say(peer, &m);

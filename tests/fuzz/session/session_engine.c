@@ -307,6 +307,8 @@ static void multigrid(int e, uint8_t how) {
   Quark__MultigridReport report = QUARK__MULTIGRID_REPORT__INIT;
   report.has_checkpoint_writing = true;
   report.checkpoint_writing = how % 2;
+  if (how & 8) report.checkpoint = "/nowhere/multigrid";
+  if (how & 16) report.origin = "evolved from main";
   news.multigrid = &report;
   m.body_case = QUARK__ENGINE__ENGINE_MESSAGE__BODY_MULTIGRID;
   m.multigrid = &news;

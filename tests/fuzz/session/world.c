@@ -282,6 +282,13 @@ qk_status_t qk_runtime_lock(const char *key, const char *dir, char path[QK_PATH_
   return QK_OK;
 }
 
+qk_status_t qk_runtime_path(const char *key, const char *given, char path[QK_PATH_MAX + 1],
+                            qk_err_t *err) {
+  (void)key, (void)err;
+  snprintf(path, QK_PATH_MAX + 1, "%s", given);
+  return QK_OK;
+}
+
 qk_status_t qk_runtime_checkpoint(const char *given, const char *state, char path[QK_PATH_MAX + 1],
                                   qk_err_t *err) {
   (void)given, (void)state, (void)err;

@@ -113,6 +113,20 @@ def a_second_mass_is_solved_beside_the_first(case):
 
 
 @tap.test
+def another_mass_starts_from_null_vectors(case):
+    with case.daemon('--solver=mg') as d:
+        done = d.ctl('load', 'heavy', '--kappa', HEAVY, '--from', 'main')
+        assert done.code == 0 and 'heavy: ready\nevolved from main (wilson-clover;' in done.out, done
+        case.solves(d, 'heavy.h5', '--setup=heavy', kappa=HEAVY)
+        assert 'evolved from main (' in d.ctl('status').out and 'evolved from main (' in d.ctl('status', '--setup=heavy').out
+        found = d.ctl('status', '--setup=heavy', '--json').json
+        assert found['setup']['multigrid']['origin'].startswith('evolved from main (') and found['setup']['multigrid']['origin_trouble'] == ''
+        assert [s['origin'] != '' for s in found['setups']] == [False, True], found['setups']
+        done = d.ctl('load', 'x', '--from', 'nobody')
+        assert done.code == DATA and 'there is no setup of this name' in done.err, done
+
+
+@tap.test
 def an_action_and_its_parameters_are_data(case):
     """They are given by name, checked by the daemon, and told as they were given."""
     with case.daemon() as d:

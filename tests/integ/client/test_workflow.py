@@ -101,6 +101,27 @@ def wait_for_end(fd):
 
 
 @tap.test
+def null_vectors_are_handed_on_to_the_next_configuration_and_mass(case):
+    text = TEXT.replace('backend = cpu', 'backend = cpu\nsolver = mg')
+    with Folder(case, text) as w, Folder(case, text.replace('csw = 1.3', 'csw = 1.3\nevolve = no')) as plain:
+        found = []
+        for f in w, plain:
+            with open(f.path('quarkd.sh'), 'w', encoding='utf-8') as script:
+                script.write('#!/bin/sh\necho "$@" >>%s\nexec %s "$@" 2>>%s\n' % (f.path('args'), case.quarkd, f.path('log')))
+            os.chmod(f.path('quarkd.sh'), 0o755)
+            done = f.run('--json', '--quarkd', f.path('quarkd.sh'))
+            assert done.code == 0 and done.json['computed'] == PIECES, done
+            with open(f.path('args'), encoding='utf-8') as args, open(f.path('log'), encoding='utf-8') as log:
+                found.append((['--mg-from=' in line for line in args], log.read().count('evolved from null-vectors.mg (wilson-clover;')))
+            assert not os.path.exists(f.path('out.h5.parts')), os.listdir(f.path('out.h5.parts'))
+        assert found == [([False, True, True, True], 3), ([False] * 4, 0)], found
+        same(w.pieces(), plain.pieces(), 1e-8)
+        w.write(text.replace('tolerance', 'evolve = maybe\ntolerance'))
+        done = w.run()
+        assert done.code == DATA and 'evolve = maybe: must be yes or no' in done.err, done
+
+
+@tap.test
 def one_file_holds_what_single_commands_give(case):
     with Folder(case) as w:
         done = w.run('--json')

@@ -114,6 +114,45 @@ def the_checkpoint_serves_other_ranks_and_no_other_mass(case):
         assert not s.setup.multigrid.restored and d.log('checkpoint .* not used: ')
 
 
+def load_from(d, c, name, source, mass):
+    """The setup as it was loaded, from the null vectors of another one."""
+    c.send(load=qk.Load(name=name, mass=mass, csw=CSW, evolve_from=source))
+    c.expect('setup')
+    d.status_when(lambda s: [m.state for m in s.setups if m.name == name] == [qk.STATE_READY])
+    return d.status(setup=name).setup
+
+
+@tap.test
+def another_mass_starts_from_null_vectors_that_are_there(case):
+    mass = MASS + 0.01
+    op = ref.WilsonClover(ref.load_any(case.gauge)[0], mass, CSW, (1, 1, 1, -1))
+    path = os.path.join(case.folder.name, 'evolve')
+    with case.daemon(*FEW, '--slots', '2', checkpoint='evolve') as d, Client(d) as c:
+        mg = load_from(d, c, 'heavy', 'main', mass).multigrid
+        source = 'evolved from main (wilson-clover;mass='
+        assert mg.origin.startswith(source) and mg.origin.endswith('vectors kept') and not mg.origin_trouble, mg
+        assert not mg.restored and mg.convergence < 0.6 and mg.seconds < d.status(setup='main').setup.multigrid.seconds
+        b = case.noise(7)
+        (r, x), = c.solve([b], tol=1e-10, setup='heavy')
+        x = x.reshape(op.shape)
+        assert r.status == 0 and np.linalg.norm(b.reshape(op.shape) - op.apply(x)) < 1.01e-10 * np.linalg.norm(b)
+        state = [s for s in d.status().setups if s.name == 'heavy'][0]
+        assert state.origin == mg.origin and not [s for s in d.status().setups if s.name == 'main'][0].HasField('origin')
+        d.status_when(lambda s: d.status(setup='heavy').setup.multigrid.checkpoint_written)
+        os.kill(d.status(setup='heavy').engine.pid, signal.SIGKILL)  # comes back by itself, not from its source
+        d.status_when(lambda s: d.status(setup='heavy').setup.multigrid.restored)
+        assert d.status(setup='heavy').setup.multigrid.origin == mg.origin
+        with open(path, 'r+b') as f:  # a vector of its source is damaged
+            f.seek(20000)
+            byte = f.read(1)
+            f.seek(20000)
+            f.write(bytes([byte[0] ^ 64]))
+        mg = load_from(d, c, 'heavier', 'main', mass + 0.01).multigrid
+        assert not mg.HasField('origin') and 'null vectors of main not used: ' in mg.origin_trouble and 'checksum' in mg.origin_trouble, mg
+        assert mg.convergence < 0.6 and d.log('null vectors of main not used: ')
+        assert d.terminate() == 0
+
+
 @tap.test
 def slow_solves_are_refreshed(case):
     with case.daemon(*POOR, '--slots', '8') as d, Client(d) as c:

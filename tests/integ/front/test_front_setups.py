@@ -41,6 +41,70 @@ def another_setup_loads_and_solves_while_the_first_serves(case):
         assert d.terminate() == 0
 
 
+def origin_of(daemon, name):
+    return wait_for(daemon, name, qk.STATE_READY).origin
+
+
+@tap.test
+def null_vectors_of_another_setup_are_the_start(case):
+    with tempfile.TemporaryDirectory() as scratch:
+        path, go = os.path.join(scratch, 'mg'), os.path.join(scratch, 'go')
+        os.mkfifo(go)
+        with case.daemon('--solver', 'mg', '--mg-checkpoint', path) as d, Client(d) as c:
+            load(c, 'heavy', kappa=0.12, evolve_from='main')
+            assert origin_of(d, 'heavy') == 'evolved from main at ' + path
+            load(c, 'third', kappa=0.12, evolve_from='default')
+            assert origin_of(d, 'third') == 'evolved from main at ' + path
+            load(c, 'slow', gauge='%s:wait=%s' % (FAKE, go))
+            s = load(c, 'next', kappa=0.13, evolve_from='slow')  # waits for it
+            s = load(c, 'next', kappa=0.13, evolve_from='slow')  # the same again
+            assert s.state == qk.STATE_STARTING, s
+            assert 'exists with other parameters' in refused(c, 'BAD_ARGUMENT', load=qk.Load(name='next', gauge=FAKE, csw=1, kappa=0.13))
+            wait_for(d, 'slow', qk.STATE_LOADING)
+            assert wait_for(d, 'next', qk.STATE_STARTING)
+            open(go, 'w', encoding='utf-8').close()
+            assert origin_of(d, 'next') == 'evolved from slow at %s-slow' % path
+            # one that is gone: what is left of its checkpoint
+            drop(c, 'slow')
+            wait_for(d, 'slow', None)
+            assert 'no checkpoint is left of it' in refused(c, 'NOT_FOUND', load=qk.Load(name='x', gauge=FAKE, evolve_from='slow'))
+            open(path + '-slow', 'w', encoding='utf-8').close()
+            load(c, 'after', kappa=0.13, evolve_from='slow')
+            assert origin_of(d, 'after') == 'evolved from slow at %s-slow' % path
+            # one that goes while it is waited for
+            load(c, 'slow', gauge='%s:wait=%s' % (FAKE, go))
+            load(c, 'alone', kappa=0.13, evolve_from='slow')
+            drop(c, 'slow')
+            assert origin_of(d, 'alone') == 'evolved from slow at %s-slow' % path
+            assert d.terminate() == 0
+
+
+@tap.test
+def null_vectors_that_there_cannot_be_are_refused(case):
+    with case.daemon('--solver', 'mg', '--mg-checkpoint', '/nowhere/mg') as d, Client(d) as c:
+        load_and_wait(d, c, 'plain', kappa=0.12, solver='cg')
+        for how, words, more in (('NOT_FOUND', 'there is no setup of this name; there are main, plain', dict(evolve_from='nobody')),
+                                 ('BAD_ARGUMENT', 'evolve_from', dict(evolve_from='../x')),
+                                 ('BAD_ARGUMENT', 'evolve_from', dict(evolve_from='')),
+                                 ('BAD_ARGUMENT', 'no null vectors, as its solver is cg', dict(evolve_from='plain')),
+                                 ('BAD_ARGUMENT', 'for multigrid, but solver = cg', dict(evolve_from='main', solver='cg')),
+                                 ('BAD_ARGUMENT', 'its lattice is 4x4x4x4, not 4x4x4x8', dict(evolve_from='main', dims=[4, 4, 4, 8]))):
+            text = refused(c, how, load=qk.Load(name='x', gauge=FAKE, csw=1, **more))
+            assert words in text, (text, words)
+        assert 'exists with other parameters' in refused(c, 'BAD_ARGUMENT', load=qk.Load(name='main', evolve_from='plain'))
+        assert set(setups(d)) == {'main', 'plain'}
+    with case.daemon('--solver', 'mg', '--mg-checkpoint', 'off') as d, Client(d) as c:
+        assert 'mg-checkpoint = off' in refused(c, 'BAD_ARGUMENT', load=qk.Load(name='x', gauge=FAKE, evolve_from='main'))
+
+
+@tap.test
+def null_vectors_start_from_a_file_where_quarkd_is_told_so(case):
+    with case.daemon('--solver', 'mg', '--mg-checkpoint', 'off', '--mg-from', '/nowhere/old.mg') as d, Client(d) as c:
+        assert d.status().setup.multigrid.origin == 'evolved from old.mg at /nowhere/old.mg'
+        load(c, 'heavy', kappa=0.12)  # not of others
+        assert origin_of(d, 'heavy') == ''
+
+
 @tap.test
 def what_is_not_said_is_as_the_daemon_was_started(case):
     with case.daemon('--csw', '0.5', '--boundary', '1,1,1,1', '--slots', '3', gauge=FAKE, mass='0.25', dims='4x4x4x8') as d, Client(d) as c:

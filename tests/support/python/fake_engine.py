@@ -94,6 +94,8 @@ class FakeEngine:
                                         smoother='mr', pre=4, post=4, galerkin=1e-6), qk.MultigridLevel(dims=[2, 2, 2, 2], seconds=0)]
             report = qk.MultigridReport(level=levels, seconds=0.75, restored=False, attempts=1, bytes=1 << 20, refined=0, rebuilt=0,
                                         checkpoint=load.checkpoint or None, checkpoint_writing=how == 'save')
+            if load.HasField('evolve_from'):  # the path shows what the front has found
+                report.origin = 'evolved from %s at %s' % (load.evolve_from, load.evolve_path or 'nowhere')
             more = dict(multigrid=report, memory=qk.MemoryReport(share=[qk.MemoryShare(name='solver', bytes=5)], serving=5, setup=7,
                                                                  free=9))
         for key in 'site_reals', 'columns':

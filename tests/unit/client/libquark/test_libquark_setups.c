@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "proto/limits.h"
 #include "tests/unit/client/libquark/libquark_kit.h"
 
 Test(libquark, setups_are_listed_loaded_and_dropped) {
@@ -117,6 +118,24 @@ Test(libquark, a_daemon_that_would_ignore_an_action_is_not_asked) {
   load.action = NULL;
   load.mass = 0.1;
   cr_expect_eq(quark_load(conn, &load, NULL), QUARK_OK, "it knows mass");
+  quark_close(conn);
+}
+
+Test(libquark, a_daemon_that_would_ignore_where_vectors_come_from_is_not_asked) {
+  quark_connection_t *conn = lq_connect(NULL); /* it knows actions */
+  quark_load_t load;
+  quark_error_t err;
+  quark_load_init(&load);
+  load.name = "next";
+  load.evolve_from = "main";
+  cr_expect_eq(quark_load(conn, &load, &err), QUARK_UNSUPPORTED);
+  cr_expect(strstr(err.text, "too old for evolve_from of LOAD"), "%s", err.text);
+  cr_expect_eq(lq_fake.loads, 0);
+  quark_close(conn);
+  lq_fake.script.feature = QK_FEATURE_EVOLVE;
+  conn = lq_connect(NULL);
+  cr_assert_eq(quark_load(conn, &load, &err), QUARK_OK);
+  cr_expect_str_eq(lq_fake.last->load->evolve_from, "main");
   quark_close(conn);
 }
 

@@ -377,6 +377,29 @@ Test(mg_file, with_an_absurd_header_is_refused) {
   close_fixture(&f);
 }
 
+Test(mg_file, with_an_absurd_past_is_refused) {
+  fixture_t f;
+  qk_mg_header_t good, h;
+  uint8_t bytes[QK_MG_HEADER_BYTES];
+  open_fixture(&f, QK_SINGLE);
+  qk_mg_header_fill(&good, f.mg, &f.identity);
+  cr_expect(good.fresh_residual > 0 && good.fresh_convergence > 0 && good.origin[0] == '\0');
+#define WITH(change)                                                                               \
+  do {                                                                                             \
+    h = good;                                                                                      \
+    change;                                                                                        \
+    qk_mg_header_encode(&h, bytes);                                                                \
+    cr_expect_eq(qk_mg_header_decode(bytes, &h, NULL), QK_BAD_FORMAT, #change);                    \
+  } while (0)
+  WITH(h.fresh_residual = -1);
+  WITH(h.fresh_residual = INFINITY);
+  WITH(h.fresh_convergence = NAN);
+  WITH(h.origin[0] = '\n');
+  WITH(h.origin[0] = '\x7f');
+#undef WITH
+  close_fixture(&f);
+}
+
 /* ---- trouble while writing ------------------------------------------------------------------- */
 
 Test(mg_file, that_cannot_be_written_leaves_the_old_one) {

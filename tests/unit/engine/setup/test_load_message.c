@@ -82,6 +82,26 @@ Test(load, forgets_the_phase_of_an_open_boundary) {
   expect_refused(&m, "open = -1: must be a number from 0 to 1000");
 }
 
+Test(load, takes_the_setup_that_multigrid_starts_from) {
+  message_t m;
+  qk_load_t load;
+  qk_err_t err = {0};
+  char name[QK_SETUP_NAME_MAX + 2];
+  begin(&m, "wilson");
+  add(&m, "mass", "0.5");
+  cr_assert_eq(qk_load_parse(&m.load, &load, &err), QK_OK, "%s", err.text);
+  cr_expect(load.evolve_from[0] == '\0' && load.evolve_path[0] == '\0');
+  m.load.evolve_from = "light";
+  m.load.evolve_path = "/state/multigrid-light";
+  cr_assert_eq(qk_load_parse(&m.load, &load, &err), QK_OK, "%s", err.text);
+  cr_expect_str_eq(load.evolve_from, "light");
+  cr_expect_str_eq(load.evolve_path, "/state/multigrid-light");
+  memset(name, 'a', sizeof name);
+  name[sizeof name - 1] = '\0';
+  m.load.evolve_from = name;
+  expect_refused(&m, "evolve_from has 65 characters: at most 64");
+}
+
 Test(load, refuses_actions_and_parameters_by_name) {
   message_t m;
   begin(&m, "wislon");

@@ -305,6 +305,45 @@ Test(setup, multigrid_comes_back_from_its_checkpoint) {
   cr_expect_eq(rmdir(folder), 0, "something is left in %s", folder);
 }
 
+/* What is missing, or does not fit, costs words and nothing else. */
+Test(setup, multigrid_evolves_where_it_can) {
+  char folder[] = "/tmp/qk-setup-XXXXXX", from[QK_FILE_PATH];
+  cr_assert_not_null(mkdtemp(folder));
+  qk_load_t load = a_load("builtin:weak:8x8x8x8:1", "mg", QK_SINGLE, 4);
+  snprintf(load.checkpoint, sizeof load.checkpoint, "%s", folder);
+  loaded_t l = must_load(&load);
+  wait_written(l.setup->mg);
+  const int64_t first = solve_all(&l);
+  snprintf(from, sizeof from, "%s", l.setup->mg->checkpoint);
+  close_load(&l);
+
+  load.values = values_wilson(0.051, 1);
+  snprintf(load.checkpoint, sizeof load.checkpoint, "%s/next", folder);
+  snprintf(load.evolve_from, sizeof load.evolve_from, "light");
+  const char *const path[] = {"", "/nowhere/mg", from, load.checkpoint, load.checkpoint};
+  const char *const words[] = {"null vectors of light not used: it is not here any more",
+                               "there is no checkpoint", "", "", ""};
+  for (int i = 0; i < 5; i++) {
+    if (i < 3) unlink(load.checkpoint);
+    if (i == 3) load.values = values_wilson(0.052, 1); /* its own file is that of another mass */
+    if (i == 4) load.mg.level[0].nvec = 16;
+    snprintf(load.evolve_path, sizeof load.evolve_path, "%s", path[i]);
+    l = must_load(&load);
+    const qk_mg_service_t *mg = l.setup->mg;
+    const char *trouble = i == 4 ? "checkpoint of 8 vectors on level 0, not 16" : words[i];
+    cr_expect(strstr(mg->evolve_trouble, trouble) != NULL, "%d: %s", i, mg->evolve_trouble);
+    cr_expect_eq(mg->evolve_trouble[0] == '\0', i == 2 || i == 3);
+    cr_expect_eq(strncmp(mg->mg->origin, "evolved from light (", 20) == 0, i == 2 || i == 3);
+    cr_expect_str_eq(mg->trouble, "");
+    cr_expect(solve_all(&l) <= first + 4, "four right-hand sides, an iteration more each");
+    wait_written(l.setup->mg);
+    close_load(&l);
+  }
+  unlink(load.checkpoint);
+  unlink(from);
+  cr_expect_eq(rmdir(folder), 0, "something is left in %s", folder);
+}
+
 /* Load, refresh, close, with something failing at places that lie ever farther apart. */
 static void fail_at_places(const char *point, qk_status_t expected, const char *checkpoint) {
   qk_load_t load = a_load("builtin:weak:4x4x4x4:1", "mg", QK_SINGLE, 2);

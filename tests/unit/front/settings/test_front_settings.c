@@ -90,7 +90,21 @@ Test(settings, hands_words_of_multigrid_on) {
   cr_expect_str_eq(s.mg[QK_MG_KEY_VECTORS], "24,32");
   cr_expect_null(s.mg[QK_MG_KEY_LEVELS]);
   cr_expect_str_eq(s.mg_checkpoint, "auto");
+  cr_expect_null(s.mg_from);
   qk_settings_fini(&s);
+}
+
+Test(runtime, makes_paths_absolute_or_says_which_is_too_long) {
+  char path[QK_PATH_MAX + 1], lengthy[QK_PATH_MAX + 8];
+  qk_err_t err = {0};
+  cr_assert_eq(qk_runtime_path("mg-from", "/a/b", path, &err), QK_OK);
+  cr_expect_str_eq(path, "/a/b");
+  cr_assert_eq(qk_runtime_path("mg-from", "b", path, &err), QK_OK);
+  cr_expect(path[0] == '/' && strcmp(strrchr(path, '/'), "/b") == 0);
+  memset(lengthy, 'a', sizeof lengthy);
+  lengthy[sizeof lengthy - 1] = '\0';
+  cr_assert_eq(qk_runtime_path("mg-from", lengthy, path, &err), QK_BAD_ARGUMENT);
+  cr_expect(strstr(err.text, "mg-from: a path of ") != NULL, "%s", err.text);
 }
 
 Test(runtime, finds_a_place_for_the_checkpoint) {

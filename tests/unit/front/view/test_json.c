@@ -45,7 +45,8 @@ Test(json, holds_every_kind_of_field) {
       "1099511627776,"
       "\"refined\":0,\"rebuilt\":0,\"checkpoint\":null,\"checkpoint_written\":null,"
       "\"checkpoint_trouble\":null,\"iterations_per_digit\":null,"
-      "\"iterations_per_digit_first\":null,\"checkpoint_writing\":null},"
+      "\"iterations_per_digit_first\":null,\"checkpoint_writing\":null,"
+      "\"origin\":null,\"origin_trouble\":null},"
       "\"action\":null,\"parameter\":[],\"site_reals\":null,\"columns\":null,\"checksum_ignored\":"
       "null,\"clock\":[]}");
   free(text);
