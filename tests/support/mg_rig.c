@@ -1,5 +1,19 @@
 #include "tests/support/mg_rig.h"
 
+#include <string.h>
+
+qk_mg_params_t mg_rig_small_params(int nlevel) {
+  qk_mg_params_t p = {.nlevel = nlevel, .seed = 7};
+  for (int l = 0; l + 1 < nlevel; l++) {
+    const int block[2][4] = {{2, 2, 2, 2}, {1, 1, 2, 2}};
+    memcpy(p.level[l].block, block[l], sizeof block[l]);
+    p.level[l].nvec = 6 - 2 * l;
+    p.level[l].setup_iterations = 20;
+    p.level[l].setup_passes = -1;
+  }
+  return p;
+}
+
 void mg_rig_slots(qk_rig_t *rig, mg_rig_t *m, qk_prec_t outer, int nslot, int keep) {
   qk_err_t err = {0};
   qk_solver_destroy(m->solver);

@@ -14,6 +14,9 @@ typedef struct mg_rig {
   qk_solver_t *solver; /* gcr of nslot slots, one outer iteration a step */
 } mg_rig_t;
 
+/* Two levels of builtin:weak:4x4x8x8, or three, with little work in them. */
+qk_mg_params_t mg_rig_small_params(int nlevel);
+
 /* params NULL: all defaults. outer: precision of the outer iteration. */
 void mg_rig_open(qk_rig_t *rig, const qk_mg_params_t *params, qk_prec_t outer, int nslot,
                  mg_rig_t *m);

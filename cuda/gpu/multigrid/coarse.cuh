@@ -303,6 +303,22 @@ QK_HD void finish_tile(const coarse_job &job, int64_t at, const float4 *part, in
   }
 }
 
+/* Bit 0: the tiles have a column that is not of `minus`; bit 1: one that is. minus: as in
+ * coarse_stream. */
+QK_HD unsigned signs_of(const qk_coarse_args_t &a, int tile, int tiles, unsigned &minus) {
+  unsigned signs = 0;
+  minus = 0;
+  if (a.minus == nullptr) return 1;
+  for (int t = 0; t < tiles; t++) {
+    const int rhs = a.out.ntile == 0 ? 0 : (tile + t) * QK_TILE + (int)(threadIdx.x % 32 / 4);
+    const bool other = is_minus(a, rhs);
+    minus |= (unsigned)other << t;
+    if (__any_sync(0xffffffffu, other)) signs |= 2;
+    if (__any_sync(0xffffffffu, rhs < a.out.nrhs && !other)) signs |= 1;
+  }
+  return signs;
+}
+
 /* blockIdx.x: row group, then site; blockIdx.y: T tiles. */
 template <class M, int RP, int T, int W>
 __global__ void __launch_bounds__(32 * W, coarse_resident<T, W>(this_arch))
@@ -322,18 +338,8 @@ __global__ void __launch_bounds__(32 * W, coarse_resident<T, W>(this_arch))
   const bool single_rhs = a.out.ntile == 0;
   const int tile = (int)blockIdx.y * T, tiles = single_rhs ? 1 : min(T, a.out.ntile - tile);
 
-  /* signs: bit 0: the block has a column that is not of `minus`; bit 1: one that is */
-  unsigned minus = 0, signs = 1;
-  if (a.minus != nullptr) {
-    signs = 0;
-    for (int t = 0; t < tiles; t++) {
-      const int rhs = single_rhs ? 0 : (tile + t) * QK_TILE + thread / 4;
-      const bool other = is_minus(a, rhs);
-      minus |= (unsigned)other << t;
-      if (__any_sync(0xffffffffu, other)) signs |= 2;
-      if (__any_sync(0xffffffffu, rhs < a.out.nrhs && !other)) signs |= 1;
-    }
-  }
+  unsigned minus;
+  const unsigned signs = signs_of(a, tile, tiles, minus);
   const coarse_near near = coarse_neighbour(a, here, thread % 8);
   const int term = thread % of_minus;
   const bool mine = (term - job.first) % warps == warp && term >= job.first &&

@@ -26,19 +26,6 @@ static void open_small(qk_rig_t *rig) {
   rig_operator(rig, -0.1, 1.2, -1);
 }
 
-/* Two levels of the small lattice, or three. */
-static qk_mg_params_t small_params(int nlevel) {
-  qk_mg_params_t p = {.nlevel = nlevel, .seed = 7};
-  for (int l = 0; l + 1 < nlevel; l++) {
-    const int block[2][4] = {{2, 2, 2, 2}, {1, 1, 2, 2}};
-    memcpy(p.level[l].block, block[l], sizeof block[l]);
-    p.level[l].nvec = 6 - 2 * l;
-    p.level[l].setup_iterations = 20;
-    p.level[l].setup_passes = -1;
-  }
-  return p;
-}
-
 static void fill_slot(const qk_rig_t *rig, qk_solver_t *solver, int slot, uint64_t seed) {
   double *v = rig_vector(rig);
   rig_random(rig, seed, v);
@@ -128,7 +115,7 @@ static void expect_solves(const cycle_case_t *t, int nlevel) {
   qk_rig_t rig;
   mg_rig_t m;
   open_small(&rig);
-  qk_mg_params_t p = small_params(nlevel);
+  qk_mg_params_t p = mg_rig_small_params(nlevel);
   for (int l = 0; l < nlevel; l++) {
     qk_mg_level_params_t *v = &p.level[l];
     v->smoother.kind = t->kind;
@@ -171,7 +158,7 @@ Test(cycle, several_serve_one_hierarchy) {
   qk_rig_t rig;
   mg_rig_t m;
   open_small(&rig);
-  const qk_mg_params_t params = small_params(2);
+  const qk_mg_params_t params = mg_rig_small_params(2);
   mg_rig_open(&rig, &params, QK_SINGLE, 2, &m);
   qk_cycle_t *other[4];
   for (int i = 0; i < 4; i++)
@@ -232,7 +219,7 @@ static void expect_independence(double level_tol, qk_smoother_kind_t kind) {
   qk_rig_t rig;
   mg_rig_t m;
   open_small(&rig);
-  qk_mg_params_t p = small_params(3);
+  qk_mg_params_t p = mg_rig_small_params(3);
   for (int l = 0; l < 3; l++) {
     p.level[l].smoother.kind = kind;
     p.level[l].tol = level_tol;
@@ -268,7 +255,7 @@ Test(cycle, nan_in_a_column_changes_no_bit_of_others) {
 /* |b - M e| / |b| of column 0 on level 1 after S_1. */
 static double left_by_solve(qk_rig_t *rig, int iterations, double level_tol) {
   mg_rig_t m;
-  qk_mg_params_t p = small_params(3);
+  qk_mg_params_t p = mg_rig_small_params(3);
   p.level[1].iterations = iterations;
   p.level[1].tol = level_tol;
   mg_rig_open(rig, &p, QK_SINGLE, 1, &m);
@@ -312,7 +299,7 @@ Test(cycle, says_what_it_takes) {
   qk_rig_t rig;
   mg_rig_t m;
   open_small(&rig);
-  qk_mg_params_t p = small_params(3);
+  qk_mg_params_t p = mg_rig_small_params(3);
   p.level[0].pre = 3;
   p.level[0].post = 5;
   mg_rig_open(&rig, &p, QK_SINGLE, 2, &m);
@@ -338,7 +325,7 @@ Test(cycle, refuses_what_makes_no_sense) {
   qk_rig_t rig;
   mg_rig_t m;
   open_small(&rig);
-  const qk_mg_params_t params = small_params(2);
+  const qk_mg_params_t params = mg_rig_small_params(2);
   mg_rig_open(&rig, &params, QK_SINGLE, 2, &m);
   const int batch[] = {0, QK_MAX_RHS + 1};
   for (int i = 0; i < 2; i++) {

@@ -98,20 +98,6 @@ Test(flavours, of_every_solver, .timeout = 120) {
   rig_close(&rig);
 }
 
-/* Three levels; the coarsest deflated, or with a factor of mu. */
-static qk_mg_params_t small_params(int deflate, double factor) {
-  qk_mg_params_t p = {.nlevel = 3, .seed = 7, .deflate = deflate};
-  for (int l = 0; l < 2; l++) {
-    const int block[2][4] = {{2, 2, 2, 2}, {1, 1, 2, 2}};
-    memcpy(p.level[l].block, block[l], sizeof block[l]);
-    p.level[l].nvec = 6 - 2 * l;
-    p.level[l].setup_iterations = 20;
-    p.level[l].setup_passes = 1;
-  }
-  p.level[2].twist = factor;
-  return p;
-}
-
 Test(flavours, of_multigrid, .timeout = 120) {
   if (!rig_backend_present()) cr_skip_test("no device");
   qk_rig_t rig;
@@ -119,7 +105,10 @@ Test(flavours, of_multigrid, .timeout = 120) {
   rig_open(&rig, NULL, small, NULL);
   rig_action(&rig, twisted, -1);
   for (int k = 0; k < 2; k++) {
-    const qk_mg_params_t params = small_params(k == 0 ? 8 : -1, k == 0 ? 1 : 5);
+    qk_mg_params_t params = mg_rig_small_params(3);
+    params.deflate = k == 0 ? 8 : -1;
+    params.level[0].setup_passes = params.level[1].setup_passes = 1;
+    params.level[2].twist = k == 0 ? 1 : 5;
     mg_rig_open(&rig, &params, QK_SINGLE, N, &m);
     expect_flavours(&rig, m.solver, k == 0 ? "deflated" : "with a factor");
     mg_rig_close(&m);
