@@ -319,19 +319,18 @@ static void add_slices(const qk_rig_t *rig, const double *x, double *c) {
   for (int t = 0; t < nt; t++) c[t] += part[t];
 }
 
-/* From C(t-1) + C(t+1) = 2 cosh(m) C(t), the mean over T/4 <= t < T/2. */
+/* From C(T/4), the mean of both sides, over C(T/2) = cosh(m T/4). */
 static void show_pion(qk_rig_t *rig, const options_t *o, qk_solver_t *solver) {
-  const int nt = rig->geom.global[3];
-  double c[MOST_SLICES] = {0}, mass = 0, *x = rig_vector(rig);
+  const int nt = rig->geom.global[3], quarter = nt / 4;
+  double c[MOST_SLICES] = {0}, *x = rig_vector(rig);
   make_sources(rig, o, solver, 12, 0);
   solve_again(rig, solver, 12, o->tol);
   for (int i = 0; i < 12; i++) {
     rig_export(rig, qk_solver_solution(solver, i), 0, x);
     add_slices(rig, x, c);
   }
-  for (int t = nt / 4; t < nt / 2; t++)
-    mass += acosh((c[t - 1] + c[t + 1]) / (2 * c[t])) / (nt / 2 - nt / 4);
-  printf("pion mass %.4f\n", mass);
+  const double side = (c[quarter] + c[nt - quarter]) / 2;
+  printf("pion mass %.4f\n", acosh(side / c[2 * quarter]) / quarter);
   qk_free(x);
 }
 

@@ -4,7 +4,7 @@
     mg_actions.py --gauge FILE [--pion M] [--action TEXT]... [--tol TOL] [--mg KEY=VALUE]... [--bench PROGRAM]
 
 An action is a text as quarkd has it, without mass: "wilson-clover;csw=1.769". For each the mass is looked for at which the
-pion of a propagator (a point at the origin, effective mass between T/4 and T/2 on this configuration alone) has the mass M:
+pion of a propagator (a point at the origin, effective mass from T/4 to T/2 on this configuration alone) has the mass M:
 m_pi^2 is interpolated linearly in m. With "mu=@M0" mu is looked for instead, at the critical mass M0. Then the iterations of
 twelve columns are compared. Runs bench_mg; QK_BACKEND names the backend. Exit status 1 if a solve did not converge.
 """
@@ -19,7 +19,7 @@ ACTIONS = {
     'wilson': (-0.72, -0.75),
     'wilson-clover;csw=1.2;links=stout:0.125,1': (-0.05, -0.08),
     'wilson-clover;csw=1.1;links=hex:0.95,0.76,0.38,2': (0.05, 0.02),
-    'wilson-clover;csw=2.65;links=slinc:0.1,1': (0.15, 0.1),
+    'wilson-clover;csw=1.769;links=slinc:0.1,1': (0.1, 0.06),
     'anisotropic-clover;xi0=2.464;nu=0.95;c-r=0.91;c-t=1.07': (-0.05, -0.08),
     'twisted-clover;mu=@-0.30167;csw=1.769': (0.05, 0.03),
 }
@@ -48,9 +48,11 @@ def operator(text, x):
 
 
 def run(o, text):
-    """Pion mass, iterations, convergence factor that the setup measured."""
+    """Pion mass, iterations, convergence factor that the setup measured; nothing if there is no setup."""
     done = subprocess.run([o.bench, '--gauge', o.gauge, '--tol', o.tol, '--batch', '12', '--point', '--pion', '--action', text,
-                           *(f'--mg={m}' for m in o.mg)], stdout=subprocess.PIPE, text=True, check=True)
+                           *(f'--mg={m}' for m in o.mg)], stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode:
+        raise ValueError(f'{text}: no setup')
     if 'NOT CONVERGED' in done.stdout:
         sys.exit(f'{text}: not converged\n{done.stdout}')
     pion = float(re.search(r'^pion mass (\S+)', done.stdout, re.M)[1])
@@ -62,12 +64,13 @@ def run(o, text):
 def look(o, text, guess):
     """The operator with the wanted pion mass to 3 %, from two guesses."""
     points = [(x, *run(o, operator(text, x))) for x in guess]
-    for _ in range(6):
+    for _ in range(8):
         points.sort(key=lambda p: abs(p[1] - o.pion))
         if abs(points[0][1] / o.pion - 1) < 0.03:
             break
         (a, pa, *_), (b, pb, *_) = points[:2]
-        x = a + (b - a) * (o.pion ** 2 - pa ** 2) / (pb ** 2 - pa ** 2)
+        wanted = max(o.pion, 0.6 * pa)  # far below what is known a line is no guide
+        x = a + (b - a) * (wanted ** 2 - pa ** 2) / (pb ** 2 - pa ** 2)
         points.append((x, *run(o, operator(text, x))))
     x, pion, iterations, factor = min(points, key=lambda p: abs(p[1] - o.pion))
     return operator(text, x), pion, iterations, factor
@@ -82,7 +85,11 @@ def main():
     first = None
     print('%7s %6s %6s %7s  %s' % ('m_pi', 'iter', 'ratio', 'factor', 'operator'))
     for text, guess in actions.items():
-        found, pion, iterations, factor = look(o, text, guess)
+        try:
+            found, pion, iterations, factor = look(o, text, guess)
+        except ValueError as why:
+            print(why, flush=True)
+            continue
         first = first or iterations
         print('%7.4f %6.1f %6.2f %7.3f  %s' % (pion, iterations, iterations / first, factor, found), flush=True)
 

@@ -1,7 +1,5 @@
 #include "daemon/engine/multigrid/mg_setup.h"
 
-#include <string.h>
-
 #include "daemon/base/clock.h"
 #include "daemon/engine/multigrid/mg_vectors.h"
 
@@ -10,19 +8,6 @@ static const double worst_residual = 1.5;
 
 static void report(const qk_mg_making_t *m, const char *phase, int level) {
   if (m->progress) m->progress(m->arg, phase, level, m->mg->nlevel - 1);
-}
-
-void qk_mg_drop_levels(qk_mg_t *mg, int l) {
-  for (int k = mg->nlevel - 1; k > l; k--) {
-    qk_mg_level_t *level = &mg->level[k];
-    if (level->op) level->op->ops->destroy(level->op);
-    level->op = NULL;
-    qk_field_destroy(mg->level[k - 1].null);
-    mg->level[k - 1].null = NULL;
-    qk_prolongator_destroy(mg->level[k - 1].down);
-    mg->level[k - 1].down = NULL;
-    if (level->work) qk_work_trim(level->work);
-  }
 }
 
 static qk_status_t make_level(const qk_mg_making_t *m, int l, qk_err_t *err);
@@ -150,13 +135,4 @@ static qk_status_t make_level(const qk_mg_making_t *m, int l, qk_err_t *err) {
 qk_status_t qk_mg_make_levels(const qk_mg_making_t *m, qk_err_t *err) {
   for (int l = 0; l < m->mg->nlevel; l++) m->mg->level[l].setup_seconds = 0;
   return make_level(m, 0, err);
-}
-
-qk_status_t qk_mg_all_minus(const qk_device_t *dev, int n, void **minus) {
-  uint8_t one[QK_MAX_RHS];
-  memset(one, 1, sizeof one);
-  qk_status_t status = dev->ops->alloc(dev->ctx, (size_t)n, minus);
-  if (status) return status;
-  status = dev->ops->copy(dev->ctx, *minus, one, (size_t)n, QK_COPY_TO_DEVICE, 0);
-  return status ? status : dev->ops->queue_sync(dev->ctx, 0);
 }

@@ -13,7 +13,7 @@
 #define QK_ENGINE_MG_SETUP_H
 
 #include "daemon/base/progress.h"
-#include "daemon/engine/multigrid/multigrid.h"
+#include "daemon/engine/multigrid/mg_levels.h"
 
 typedef struct qk_mg_making {
   qk_mg_t *mg;
@@ -34,11 +34,5 @@ qk_status_t qk_mg_resume(const qk_mg_making_t *making, qk_err_t *err);
 /* Refines the vectors of level l by one application of multigrid, then rebuilds the levels
  * below. */
 qk_status_t qk_mg_refine_level(const qk_mg_making_t *making, int l, qk_err_t *err);
-/* The prolongator of level l and everything below it. */
-void qk_mg_drop_levels(qk_mg_t *mg, int l);
-
-/* Flavour -1 for n columns of a block, at most QK_MAX_RHS (operator.h); the caller frees it. Not
- * collective. */
-qk_status_t qk_mg_all_minus(const qk_device_t *dev, int n, void **minus);
 
 #endif
