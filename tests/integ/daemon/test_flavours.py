@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Both flavours of twisted clover fermions from one setup, judged by the numpy oracle: test_flavours.py QUARKD QUARK_ENGINE QUARK_GAUGE"""
+import os
 import sys
 
 import tap
@@ -85,6 +86,27 @@ def without_a_twist_the_flavours_are_the_same(case):
     with case.daemon('--slots', '4', mu=0.0) as d, Client(d) as c:
         found = solve(c, [case.noise(5)], [1, -1])
         assert np.allclose(found[1][0], found[-1][0], rtol=0, atol=1e-9)
+
+
+@tap.test
+def pions_of_a_thermalised_lattice_know_the_sign(case):
+    """C(t) = sum |S|^2 of twelve columns: flavour -1 of mu is +1 of -mu to rounding, and is not +1 of mu, on one configuration."""
+    path = os.environ.get('QK_THERMAL', '')
+    if not os.path.exists(path):
+        raise tap.Skip('QK_THERMAL names no lattice')
+    column = [qk.Column(spin=i // 3, colour=i % 3) for i in range(12)]
+    pion = {}
+    for mu in 0.1, -0.1:
+        with case.daemon('--slots', '24', mu=mu, gauge=path, mass='-0.3') as d, Client(d) as c:
+            requests = {c.submit(12, source=qk.SOURCE_POINT, tol=1e-11, column=column, flavour=f).request: f for f in (1, -1)}
+            pion.update({(mu, f): np.zeros(16) for f in (1, -1)})
+            for r in c.results(24):
+                assert r.status == 0, r
+                pion[mu, requests[r.request]] += (abs(c.fetch(r).reshape(16, -1)) ** 2).sum(1)
+    for f in 1, -1:
+        assert abs(pion[0.1, f] / pion[-0.1, -f] - 1).max() < 1e-8, f
+    apart = abs(pion[0.1, 1] / pion[0.1, -1] - 1)
+    assert 1e-3 < apart.max() < 0.3, apart
 
 
 @tap.test
