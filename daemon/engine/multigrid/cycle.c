@@ -6,6 +6,7 @@
 #include "daemon/base/mem.h"
 #include "daemon/engine/eigen/deflation.h"
 #include "daemon/engine/multigrid/cycle_impl.h"
+#include "daemon/engine/multigrid/mg_levels.h"
 
 static const qk_device_t *device(const qk_cycle_t *c) {
   return &c->mg->level[0].dev;
@@ -73,11 +74,21 @@ static qk_status_t reserve(const qk_cycle_t *c, qk_field_t **zero) {
   return status ? status : create_field(c, zero);
 }
 
+/* With all that an application may take: where the flavours are deflated apart, of both. */
 static qk_status_t warm_up(qk_cycle_t *c, qk_err_t *err) {
-  qk_comm_t *comm = device(c)->geom->comm;
+  const qk_device_t *dev = device(c);
+  const qk_operator_t *op = c->mg->level[0].op;
   qk_field_t *zero = NULL;
-  qk_status_t status = qk_comm_agree(comm, reserve(c, &zero), err);
-  if (status == QK_OK) status = qk_comm_agree(comm, apply_to_zero(c, zero), err);
+  void *minus = NULL;
+  qk_status_t status = reserve(c, &zero);
+  if (status == QK_OK && c->mg->deflation_minus) status = qk_mg_all_minus(dev, c->nrhs, &minus);
+  status = qk_comm_agree(dev->geom->comm, status, err);
+  if (status == QK_OK) {
+    qk_flavours_set(op, minus);
+    status = qk_comm_agree(dev->geom->comm, apply_to_zero(c, zero), err);
+    qk_flavours_set(op, NULL);
+  }
+  if (minus) dev->ops->free(dev->ctx, minus);
   qk_field_destroy(zero);
   return status;
 }

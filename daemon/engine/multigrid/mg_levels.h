@@ -1,5 +1,5 @@
 /*
- * mg_levels.h: small things about the levels of a hierarchy. Private to the files of a setup.
+ * mg_levels.h: small things about the levels of a hierarchy. Private to the files here.
  */
 #ifndef QK_ENGINE_MG_LEVELS_H
 #define QK_ENGINE_MG_LEVELS_H

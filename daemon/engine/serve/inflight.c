@@ -326,20 +326,26 @@ static qk_status_t make_sources(qk_inflight_t *inflight, group_t *group, qk_err_
                         field, group->verdict, err);
 }
 
-/* Before slots are filled: theirs, and those of slots that stay free. */
-static qk_status_t set_flavours(const qk_inflight_t *inflight, qk_solver_t *solver, int n,
-                                const int slot[], const int8_t wanted[]) {
+/* Free slots of the batch follow those that are not. */
+static qk_status_t set_idle_flavours(const qk_inflight_t *inflight) {
   const qk_loaded_t *s = inflight->setup;
   int8_t flavour[QK_SLOTS_MAX];
   qk_status_t status = QK_OK;
-  for (int k = 0; k < n && status == QK_OK; k++)
-    status = qk_solver_set_flavour(solver, slot[k], wanted[k]);
-  if (solver != s->solver) return status;
   list_flavours(inflight, flavour);
   for (int c = 0; c < s->nslot && status == QK_OK; c++)
     if (flavour[c] == 0)
-      status = qk_solver_set_flavour(solver, c, qk_place_idle_flavour(flavour, s->nslot, c));
+      status = qk_solver_set_flavour(s->solver, c, qk_place_idle_flavour(flavour, s->nslot, c));
   return status;
+}
+
+/* Before slots are filled: theirs, and those of slots that stay free. */
+static qk_status_t set_flavours(const qk_inflight_t *inflight, qk_solver_t *solver, int n,
+                                const int slot[], const int8_t wanted[]) {
+  qk_status_t status = QK_OK;
+  for (int k = 0; k < n && status == QK_OK; k++)
+    status = qk_solver_set_flavour(solver, slot[k], wanted[k]);
+  if (status != QK_OK || solver != inflight->setup->solver) return status;
+  return set_idle_flavours(inflight);
 }
 
 static qk_status_t take_slots(qk_inflight_t *inflight, qk_err_t *err) {
@@ -567,7 +573,7 @@ static qk_status_t clear_slots(qk_inflight_t *inflight, qk_err_t *err) {
     if (status != QK_OK) return status;
     status = leave_slot(inflight, entry, err);
   }
-  return status;
+  return status == QK_OK ? explain(inflight, set_idle_flavours(inflight), err) : status;
 }
 
 qk_status_t qk_inflight_retire(qk_inflight_t *inflight, qk_result_t result[], int *n,
