@@ -182,6 +182,22 @@ static int make_piece(const ctl_measurement_t *what, qk_corrmeta_t *meta,
   return 0;
 }
 
+/* Baryons are means over times before and after the source, which an open boundary makes different,
+ * and continue over the edge, which nothing crosses then. */
+static int check_open(const ctl_measurement_t *what, const char *action) {
+  const char *open = strstr(action, ";open=");
+  if (open == NULL) return 0;
+  for (uint32_t r = 0; r < what->channels->nraw; r++)
+    if (what->channels->raw[r].kind != QUARK_MESON) {
+      ctl_complain("--channels: nucleon, nucleon_minus and delta are means over times before and "
+                   "after the source, which go over the edge in t: not with an open boundary "
+                   "(%.40s); mesons are possible",
+                   open + 1);
+      return EXIT_DATA;
+    }
+  return 0;
+}
+
 int ctl_measure(quark_connection_t *conn, const quark_report_t *report,
                 const ctl_measurement_t *what, const qk_corrmeta_t *names, ctl_progress_t *progress,
                 qk_corrpiece_t *piece) {
@@ -195,6 +211,8 @@ int ctl_measure(quark_connection_t *conn, const quark_report_t *report,
   int code = ctl_operator_check(report);
   if (code) return code;
   ctl_measurement_describe(what, report, &meta);
+  code = check_open(what, meta.action);
+  if (code) return code;
   code = ctl_columns(&what->source, what->text, report, &n, &columns);
   if (code) return code;
   quark_params_t params = what->params;

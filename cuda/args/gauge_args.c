@@ -14,7 +14,7 @@ static qk_status_t gauge(qk_ops_ctx_t *ctx, const char *call, const qk_gauge_arg
   return QK_OK;
 }
 
-static qk_status_t open(qk_ops_ctx_t *ctx, const char *call, const qk_open_t *a) {
+static qk_status_t check_open(qk_ops_ctx_t *ctx, const char *call, const qk_open_t *a) {
   return a->is && !isfinite(a->edge) ? BAD("%s: edge = %g: a number", call, a->edge) : QK_OK;
 }
 
@@ -65,7 +65,7 @@ qk_status_t qk_args_clover_set(qk_ops_ctx_t *ctx, const qk_clover_set_args_t *a)
     return BAD("clover_set: out must have memory in double");
   for (int i = 0; i < QK_PLANES; i++)
     if (!isfinite(a->plane[i])) return BAD("clover_set: plane[%d] = %g: a number", i, a->plane[i]);
-  return open(ctx, "clover_set", &a->open);
+  return check_open(ctx, "clover_set", &a->open);
 }
 
 /* A alone: what these calls know of a local term. */
@@ -87,7 +87,7 @@ qk_status_t qk_args_diag_exp(qk_ops_ctx_t *ctx, const qk_diag_exp_args_t *a) {
   if (!isfinite(a->factor) || !isfinite(a->number) || !(a->most > 0))
     return BAD("diag_exp: factor, number, most = %g, %g, %g: numbers, most above 0", a->factor,
                a->number, a->most);
-  return open(ctx, "diag_exp", &a->open);
+  return check_open(ctx, "diag_exp", &a->open);
 }
 
 qk_status_t qk_args_diag_invert(qk_ops_ctx_t *ctx, const qk_diag_invert_args_t *a) {

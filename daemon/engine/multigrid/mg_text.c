@@ -87,9 +87,14 @@ static const char *limits(const row_t *row, char text[WORD]) {
   case SMOOTHER:
     snprintf(text, WORD, "mr, ca-gcr, chebyshev or schwarz");
     break;
+  case REAL:
+  case LIMIT:
+    snprintf(text, WORD, "a number above %g and below %g%s", row->min, row->max,
+             may_be_none(row) ? ", or none" : "");
+    break;
   default:
-    snprintf(text, WORD, "%s number from %g to %g%s", is_real(row) ? "a" : "a whole", row->min,
-             row->max, may_be_none(row) ? ", or none" : "");
+    snprintf(text, WORD, "a whole number from %g to %g%s", row->min, row->max,
+             may_be_none(row) ? ", or none" : "");
   }
   return text;
 }

@@ -288,8 +288,7 @@ static qk_status_t add_residuals(const qk_mg_t *mg, int l, const qk_field_t *v, 
 
 static qk_status_t join(const qk_mg_making_t *m, int l, turn_t t, qk_field_t *v,
                         qk_mg_vectors_t *made, qk_err_t *err) {
-  /* given ones are orthonormal, which hides what they were */
-  qk_status_t status = m->vectors ? QK_OK : add_residuals(m->mg, l, v, &made->residual, err);
+  qk_status_t status = add_residuals(m->mg, l, v, &made->residual, err);
   if (status) return status;
   if (!made->down) status = reserve(m->mg, l, made, err);
   return status ? status : qk_prolongator_join(made->down, t.first, v, made->null, err);

@@ -11,7 +11,7 @@ import sys
 from cli_case import (AGAIN, DATA, DIMS, GAUGE, KAPPA, CSW, SHAPE, USAGE, Case, h5py, np, read_field, ref, tap)
 import contract_ref
 import smear_ref
-from daemon import LIMIT
+from daemon import LIMIT, Daemon
 
 NT = DIMS[3]
 MESONS = {'pion': [15], 'a4': [7], 'a0': [0], 'rho': [1, 2, 4], 'rho_t': [9, 10, 12], 'a1': [14, 13, 11], 'b1': [3, 5, 6]}
@@ -137,6 +137,20 @@ def smeared_sources_and_sinks_are_those_of_the_oracle(case):
         assert re.match(r'gauss:0\.21428\d+,6$', attributes['sink']), attributes
         with h5py.File(prop, 'r') as f:
             assert (f.attrs['smear'], f.attrs['links']) == ('gauss:0.3,4', 'ape:0.5,3')
+
+
+@tap.test
+def baryons_of_an_open_boundary_are_refused(case):
+    with Daemon(case.quarkd, case.quarkctl, '--gauge=' + GAUGE, '--action=exp-clover', '--kappa=%r' % KAPPA, '--csw=%r' % CSW,
+                '--set=open=1') as d:
+        asked = 'correlator', '--source=point:0,0,0,3', '--out=' + d.path('corr.h5')
+        done = d.ctl(*asked, '--channels=pion,nucleon')
+        assert done.code == DATA and 'not with an open boundary (open=1)' in done.err, done
+        done = d.ctl(*asked, '--channels=pion,rho', '--json')
+        assert done.code == 0, done
+        for c in done.json['pieces'][0]['correlators']:
+            outer = c['re'][NT - 4], c['re'][NT - 3]
+            assert outer == (0, 0) and c['re'][0] > 0, c
 
 
 @tap.test
