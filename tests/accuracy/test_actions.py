@@ -83,15 +83,18 @@ def links_that_nobody_knows_are_refused(case):
 
 @tap.test
 def memory_that_one_rank_lacks_fails_the_load_on_all(case):
-    """Each allocation of the last rank for the operator in its turn: of links, smeared and as they are, and of terms."""
+    """Each allocation of the last rank in its turn: of links, smeared and as they are, terms, solver, until none is left to fail."""
     given = ('mass', '0.05'), ('csw', '1.2'), ('links', 'slinc:0.1,1')
-    for n in range(1, 20):
+    for n in range(1, 80):
         with case.start(last_env={'QK_FAULTS': 'device-alloc:%d' % n}) as e:
             e.load(GAUGE, action='wilson-clover', boundary=BOUNDARY, solver='bicgstab', parameter=[qk.Setting(key=k, value=v) for k, v in given])
             name = 'load_progress'
             while name == 'load_progress':
                 name, said = e.receive()
+        if name == 'ready':
+            break
         assert name == 'load_failed' and ('memory' in said.text or 'injected fault' in said.text), (n, name, said)
+    assert 20 < n < 79, n
 
 
 class ActionCase(Case):

@@ -292,7 +292,7 @@ static qk_status_t keep_local(const qk_loaded_t *s, bool all) {
   if (s->op->ops->keep_local == NULL) return QK_OK;
   for (int p = 0; p < QK_PRECS; p++)
     keep[p] = all || (s->mg != NULL && (qk_prec_t)p == s->mg_params.level[0].smoother_prec);
-  return s->op->ops->keep_local(s->op, keep);
+  return qk_comm_agree(s->geom.comm, s->op->ops->keep_local(s->op, keep), NULL);
 }
 
 static void drop_solvers(qk_loaded_t *s) {
@@ -337,7 +337,9 @@ static qk_status_t build_from(const loading_t *in, qk_loaded_t *s, const qk_acti
     if (status != QK_OK) return status;
   }
   status = keep_local(s, false);
-  if (status == QK_OK && s->mg == NULL) status = qk_work_make_room(s->work, (size_t)s->plan.work);
+  if (status != QK_OK) return status;
+  if (s->mg == NULL) status = qk_work_make_room(s->work, (size_t)s->plan.work);
+  status = qk_comm_agree(in->comm, status, in->err);
   if (status != QK_OK) return status;
   enter(in, "solver");
   return build_solvers(s, in->err);
