@@ -116,13 +116,13 @@ if [ -n "$quark_gauge" ]; then
     --out "$log/small.%d.lime" >/dev/null && export QK_THERMAL=$log/small.300.lime
 fi
 
-tests=(test_kernels_hop test_kernels_hop_masks test_kernels_local test_kernels_gauge test_kernels_blas test_kernels_multi
+tests=(test_kernels_hop test_kernels_hop_masks test_kernels_local test_kernels_diag_exp test_kernels_gauge test_kernels_blas test_kernels_multi
   test_kernels_columns test_kernels_vector_block test_kernels_coarse_fields test_kernels_gcr test_kernels_cagcr
   test_kernels_coarse test_kernels_transfer test_kernels_aggregates test_kernels_mg_setup
   test_kernels_smear test_kernels_device
   test_conformance_operators test_field test_smear test_gaugefield test_evolve test_operator test_solver
   test_engine_faults test_mg_faults
-  test_smoother test_galerkin test_multigrid_setup test_cycle test_flavours test_lanczos test_mg_file test_setup
+  test_smoother test_galerkin test_multigrid_setup test_cycle test_flavours test_lanczos test_mg_file test_mg_evolve test_setup
   test_mixed test_reference test_peers test_contract test_correlators test_chroma)
 for name in "${tests[@]}"; do
   path=$(program "$name")
@@ -233,10 +233,15 @@ if [ -n "$sanitizer" ]; then
     if [ -n "$bench_mg" ] && [ $tool = racecheck ]; then
       for batch in 1 3; do
         check "$tool bench_mg $batch" "${run[@]}" "$bench_mg" --gauge builtin:weak:4x4x4x8:1 --tol 1e-2 --batch $batch
+        check "$tool flavours $batch" "${run[@]}" "$bench_mg" --gauge builtin:weak:4x4x4x8:1 --tol 1e-2 --batch $batch \
+          --flavours 1 --action 'twisted-clover;mass=0.2;mu=0.1;csw=1'
       done
     elif [ -n "$bench_mg" ] && [ $tool = memcheck ]; then
       check "$tool bench_mg" "${run[@]}" "$bench_mg" --gauge builtin:weak:8x8x8x8:1 --kappa 0.12 --csw 1 \
         --tol 1e-3 --batch 1,3,12 --mg mg-levels=3 --mg mg-blocks=2x2x2x2 --mg mg-vectors=24,24 \
+        --mg mg-setup-iterations=2 --mg mg-setup-passes=none
+      check "$tool flavours" "${run[@]}" "$bench_mg" --gauge builtin:weak:8x8x8x8:1 --tol 1e-3 --batch 3,12 --flavours 1 \
+        --action 'twisted-clover;mass=0.1;mu=0.1;csw=1' --mg mg-levels=3 --mg mg-blocks=2x2x2x2 --mg mg-vectors=24,24 \
         --mg mg-setup-iterations=2 --mg mg-setup-passes=none
     fi
   done
@@ -247,7 +252,7 @@ if [ -n "$sanitizer" ]; then
         --error-exitcode 9 "$path" --jobs 1 --filter "$suite/reads_ghosts_*_in_all_directions"
     fi
   done
-  for suite in coarse transfer aggregates vector_block gcr cagcr local; do
+  for suite in coarse transfer aggregates vector_block gcr cagcr local diag_exp; do
     path=$(program test_kernels_$suite)
     if [ -n "$path" ]; then
       check "memcheck $suite" "$sanitizer" --target-processes all --tool memcheck --error-exitcode 9 \

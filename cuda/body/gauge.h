@@ -386,7 +386,7 @@ struct invert_sums {
   const double *in;
   double *out;
   bool square;
-  double shift;
+  double shift, most;
   QK_HD void site(int s, double v[1]) const {
     v[0] = 0;
     for (int block = 0; block < 2; block++) {
@@ -395,6 +395,9 @@ struct invert_sums {
       unpack6(diag_tile((double *)in, s, block), l, m);
       if (square) square6(m, shift);
       if (!invert6(m)) v[0] = 1;
+      for (int i = 0; i < 6; i++)
+        for (int j = 0; most > 0 && j < 12; j++)
+          if (!(fabs(m[i][j]) <= most)) v[0] = 1;
       for (int i = 0; i < 6; i++) {
         to[inner<double, QK_DIAG_REALS>(i, l)] = m[i][2 * i];
         for (int j = 0; j < i; j++) {

@@ -115,7 +115,7 @@ qk_status_t diag_invert(qk_ops_ctx_t *ctx, const qk_diag_invert_args_t *a) {
   }
   double sum[1] = {};
   const invert_sums body = {(const double *)a->in.data, (double *)a->out->data, a->square != 0,
-                            a->shift};
+                            a->shift, a->most};
   status = reduce_sites(ctx, n, body, sum);
   if (status == QK_OK) *a->singular = (int64_t)sum[0];
   return status;

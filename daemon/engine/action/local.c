@@ -42,8 +42,8 @@ static qk_status_t refuse(const qk_action_in_t *in, const char *what, int64_t si
                           qk_err_t *err) {
   char text[QK_OPERATOR_TEXT];
   qk_values_text(&in->params->values, QK_TEXT_GIVEN, text);
-  return qk_fail(err, QK_BAD_ARGUMENT, "%.300s: the local term T is %s on %lld sites", text, what,
-                 (long long)sites);
+  return qk_fail(err, QK_BAD_ARGUMENT, "%.300s: on %lld sites the local term T is %s", text,
+                 (long long)sites, what);
 }
 
 /* The largest number of all precisions that are wanted. */
@@ -76,7 +76,7 @@ static qk_status_t make_term(const qk_action_in_t *in, const qk_clover_t *clover
                                           .beyond = &beyond};
   status = dev->ops->diag_exp(dev->ctx, &exponential);
   if (status != QK_OK || beyond == 0) return status;
-  return refuse(in, "too large for the precision, or not finite,", beyond, err);
+  return refuse(in, "too large for the precision, or not finite", beyond, err);
 }
 
 /* The inverse of a term in double, or of its square plus mu^2. */
@@ -91,9 +91,11 @@ static qk_status_t make_inverse(const qk_action_in_t *in, const qk_local_t *term
                                         .out = inverse,
                                         .square = square,
                                         .shift = mu * mu,
+                                        .most = largest(in),
                                         .singular = &singular};
   status = dev->ops->diag_invert(dev->ctx, &invert);
-  return status == QK_OK && singular > 0 ? refuse(in, "singular", singular, err) : status;
+  if (status != QK_OK || singular == 0) return status;
+  return refuse(in, "singular, or has an inverse too large for the precision", singular, err);
 }
 
 /* Terms in double, and the same in the precisions that are wanted. */

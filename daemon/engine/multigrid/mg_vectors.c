@@ -47,8 +47,9 @@ static uint64_t seed_of(const qk_mg_making_t *m, int l, int first) {
   return m->seed + 1000 * (uint64_t)l + 10000019 * (uint64_t)first;
 }
 
-/* Relaxes the vectors from `first` on from what they are. */
-static qk_status_t relax(const qk_mg_making_t *m, int l, int first, qk_field_t *v, qk_err_t *err) {
+/* Relaxes the vectors from `first` on from what they are. keep: qk_relax_params_t. */
+static qk_status_t relax(const qk_mg_making_t *m, int l, int first, bool keep, qk_field_t *v,
+                         qk_err_t *err) {
   const qk_mg_level_params_t *p = &m->mg->params.level[l];
   const qk_mg_level_t *level = &m->mg->level[l];
   const int iterations =
@@ -58,6 +59,7 @@ static qk_status_t relax(const qk_mg_making_t *m, int l, int first, qk_field_t *
                                     .iterations = iterations,
                                     .tol = p->setup_tol,
                                     .seed = seed_of(m, l, first),
+                                    .keep = keep,
                                     .progress = m->progress,
                                     .arg = m->arg};
   double fall;
@@ -71,7 +73,7 @@ static qk_status_t relax(const qk_mg_making_t *m, int l, int first, qk_field_t *
 
 qk_status_t qk_mg_relax(const qk_mg_making_t *m, int l, int first, qk_field_t *v, qk_err_t *err) {
   const qk_status_t status = qk_nullspace_random(&m->mg->level[l].dev, seed_of(m, l, first), v);
-  return status ? status : relax(m, l, first, v, err);
+  return status ? status : relax(m, l, first, false, v, err);
 }
 
 static qk_status_t relaxed(const qk_mg_making_t *m, int l, turn_t t, qk_field_t **vectors,
@@ -247,7 +249,7 @@ static qk_status_t resumed(const qk_mg_making_t *m, int l, turn_t t, qk_field_t 
   const qk_status_t status = from_null(m->mg, l, t, prolonged, v, err);
   if (status) return status;
   if (t.n == m->mg->params.level[l].nvec) qk_mg_drop_levels(m->mg, l);
-  return relax(m, l, t.first, *v, err);
+  return relax(m, l, t.first, true, *v, err);
 }
 
 /* ---- the turns ------------------------------------------------------------------------------- */

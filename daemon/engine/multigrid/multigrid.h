@@ -129,8 +129,9 @@ typedef struct qk_mg_start {
 
 /* A setup that starts from null vectors of another mass, action, boundary or configuration. Where
  * they are null vectors of this operator too (|M v| / |v|) they are kept; else they are relaxed
- * with a part of the iterations of a setup from noise, and refined with its passes, on levels below
- * the finest with half of them. Kept vectors are relaxed after all if the rate of convergence is
+ * with a part of the iterations of a setup from noise, and refined with its passes; vectors of the
+ * levels below are then made from noise, with the same part of the iterations and half of the
+ * passes. Kept vectors are relaxed after all if the rate of convergence is
  * less than 9/10 of that of the last setup from noise. QK_BREAKDOWN: with relaxed ones it is less
  * than 7/10, or a check fails: nothing is left, and a setup from noise is due. */
 qk_status_t qk_mg_evolve(qk_operator_t *op, qk_work_t *work, const qk_mg_params_t *params,

@@ -52,9 +52,9 @@ static qk_status_t relax_even(qk_operator_t *op, qk_work_t *work, const qk_relax
     left = 0;
     for (int i = 0; i < n; i++) {
       if (!mask[i]) continue;
-      mask[i] = isnan(fall[i]);
+      mask[i] = isnan(fall[i]) && !params->keep;
       left += mask[i];
-      if (!mask[i] && fall[i] > *worst) *worst = fall[i];
+      if (!mask[i]) *worst = fmax(*worst, fall[i]); /* NaN does not count */
     }
   }
   if (left == 0) return QK_OK;

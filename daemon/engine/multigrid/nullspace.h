@@ -17,7 +17,8 @@ typedef struct qk_relax_params {
   qk_prec_t prec;
   int iterations;
   double tol;
-  uint64_t seed;            /* of the random vectors */
+  uint64_t seed; /* of the random vectors */
+  bool keep; /* a column that does not improve stays as it was; else it is made of other noise */
   qk_progress_fn *progress; /* as in qk_relax_limit_t */
   void *arg;
 } qk_relax_params_t;

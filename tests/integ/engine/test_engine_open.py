@@ -226,7 +226,7 @@ def an_exponential_that_no_precision_holds_is_refused(case):
     alone(case)
     for inner, csw in (('PRECISION_HALF', 200), ('PRECISION_DOUBLE', 1000)):
         status, text = refused(case, action='exp-clover', parameters=dict(mass=-3.9, csw=csw), inner=inner)
-        assert status == BAD_ARGUMENT and 'exp-clover;mass=-3.9;csw=%d: the local term T is' % csw in text and 'sites' in text, text
+        assert status == BAD_ARGUMENT and 'exp-clover;mass=-3.9;csw=%d: on ' % csw in text and ' sites the local term T is ' in text, text
 
 
 if __name__ == '__main__':

@@ -167,11 +167,28 @@ Test(operator, refuses_an_exponential_that_a_precision_does_not_hold) {
   qk_err_t err = {0};
   rig_open(&rig, NULL, "random:4x4x2x4:7", NULL);
   qk_action_params_t p = params_of("exp-clover;mass=0;csw=60");
-  expect_refusal(&rig, &p,
-                 "exp-clover;mass=0;csw=60: the local term T is too large for the precision, or "
-                 "not finite, on");
+  expect_refusal(&rig, &p, "exp-clover;mass=0;csw=60: on ");
+  expect_refusal(&rig, &p, "the local term T is too large for the precision, or not finite");
   p.want[QK_HALF] = false;
   rig_must(qk_operator_create(&rig.dev, rig.work, rig.links, &p, &rig.op, &err), "operator", &err);
+  rig_close(&rig);
+}
+
+/* T^-1 of 1e4, whose factor ((4 + m)^2 + mu^2)^-1 of 5e7 half does not hold; 1e6 likewise. */
+Test(operator, refuses_an_inverse_that_a_precision_does_not_hold) {
+  static const char *const text[] = {"twisted-clover;mass=-3.9999;mu=0.0001;csw=1",
+                                     "wilson-clover;mass=-3.999999;csw=1"};
+  qk_rig_t rig;
+  qk_err_t err = {0};
+  rig_open(&rig, NULL, "builtin:unit:4x4x4x4", NULL);
+  for (int i = 0; i < 2; i++) {
+    qk_action_params_t p = params_of(text[i]);
+    expect_refusal(&rig, &p, "or has an inverse too large for the precision");
+    p.want[QK_HALF] = false;
+    rig_must(qk_operator_create(&rig.dev, rig.work, rig.links, &p, &rig.op, &err), text[i], &err);
+    rig.op->ops->destroy(rig.op);
+    rig.op = NULL;
+  }
   rig_close(&rig);
 }
 
@@ -190,6 +207,6 @@ Test(operator, refuses_bad_parameters_and_singular_terms) {
   expect_refusal(&rig, &p, "mass = -4: must be above -4");
   p = good;
   p.values.real[p.values.at[1].first] = (double)INFINITY;
-  expect_refusal(&rig, &p, "singular on 256 sites");
+  expect_refusal(&rig, &p, "on 256 sites the local term T is singular");
   rig_close(&rig);
 }
