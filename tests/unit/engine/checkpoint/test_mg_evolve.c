@@ -249,11 +249,11 @@ Test(mg_evolve, works_in_turns_and_on_three_levels) {
   fixture_t f;
   qk_err_t err = {0};
   qk_mg_t *mg;
-  open_fixture(&f, "builtin:weak:8x8x8x16:3");
+  open_fixture(&f, "builtin:weak:8x8x8x8:3");
   f.params = (qk_mg_params_t){.nlevel = 3, .together = 8, .deflate = 4};
   for (int l = 0; l < 2; l++)
     f.params.level[l] = (qk_mg_level_params_t){
-        .block = {2, 2, 2, 2}, .nvec = l == 0 ? 16 : 12, .setup_iterations = 20, .setup_passes = 1};
+        .block = {2, 2, 2, 2}, .nvec = l == 0 ? 16 : 8, .setup_iterations = 20, .setup_passes = 1};
   mg = set_up(&f);
   const int64_t least = iterations(&f, mg);
   save(&f, mg, "wilson-clover;mass=0.02;csw=1");
