@@ -1,5 +1,6 @@
 #include "proto/actions.h"
 
+#include "proto/links_text.h"
 #include "proto/operator_text.h"
 
 #define MASS                                                                                       \
@@ -20,7 +21,8 @@
     .otherwise = "thin",                                                                           \
     .help = "links of the operator: thin, ape:ALPHA,STEPS[:xyz], stout:RHO,STEPS[:xyz], "          \
             "hyp:A1,A2,A3,STEPS, hex:A1,A2,A3,STEPS; A/B: hops of A and clover term of B; "        \
-            "slinc:RHO,STEPS is stout:RHO,STEPS/thin"                                              \
+            "slinc:RHO,STEPS is stout:RHO,STEPS/thin",                                             \
+    .fits = qk_links_fit                                                                           \
   }
 
 #define CSW                                                                                        \

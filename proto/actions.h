@@ -31,6 +31,9 @@ typedef struct qk_param {
   const char *otherwise; /* default as text; NULL: must be given */
   const char *unit;      /* NULL: it has none */
   const char *help;      /* lower case, no full stop */
+  /* Of a WORD, what its length does not say: false with a sentence that names key and value. NULL:
+   * nothing. why: QK_WHY bytes (operator_text.h). */
+  bool (*fits)(const char *word, char *why);
 } qk_param_t;
 
 typedef struct qk_action_row {

@@ -229,6 +229,7 @@ bool qk_values_set(qk_values_t *v, const char *key, const char *text, char why[Q
   room_t room = room_of(v, &row->param[i]);
   if (!read_value(&row->param[i], text, &room))
     return refuse(why, "%s = %.60s: %s", key, text, wanted(&row->param[i], need));
+  if (row->param[i].fits && !row->param[i].fits(room.word, why)) return false;
   keep(v, i, &room, QK_VALUE_GIVEN);
   return true;
 }

@@ -260,6 +260,8 @@ static void save_operators(void) {
       "0wilson;mass=-0.25",
       "0wilson-clover;mass=-0.28252788104089221;csw=1.769",
       "0wilson-clover;mass=1e-320;csw=-1.7976931348623157e+02",
+      "0wilson;mass=0.5;links=hyp:0.75,0.6,0.3,1/stout:0.11,1:xyz",
+      "1twisted-clover\nmass=-0.3\nmu=0.01\nlinks=slinc:0.1,1",
       "1wilson\nkappa=0.1345",
       "1wilson-clover\ncsw=1.0e0\nmass=+.5",
       "2kappa=0.125\ncsw=0",

@@ -17,19 +17,8 @@ double qk_action_twist(const qk_action_t *action, const qk_values_t *values) {
   return action->twist ? action->twist(values) : 0;
 }
 
-static qk_links_recipe_t recipe_of(const qk_values_t *values) {
-  qk_links_recipe_t recipe;
-  qk_err_t err = {0};
-  const qk_status_t status = qk_links_parse(qk_value_word(values, "links"), &recipe, &err);
-  QK_ASSERT(status == QK_OK); /* checked */
-  return recipe;
-}
-
 qk_status_t qk_action_check(const qk_action_t *action, const qk_values_t *values, qk_err_t *err) {
-  qk_links_recipe_t recipe;
-  qk_status_t status = qk_links_parse(qk_value_word(values, "links"), &recipe, err);
-  if (status != QK_OK) return status;
-  status = qk_open_check(values, err);
+  const qk_status_t status = qk_open_check(values, err);
   return status == QK_OK && action->check ? action->check(values, err) : status;
 }
 
@@ -37,7 +26,7 @@ int64_t qk_action_bytes(const qk_action_t *action, const qk_ops_t *ops, const qk
                         const qk_action_params_t *params, bool making) {
   const int64_t t = action->bytes ? action->bytes(ops, lat, params, making) : 0;
   if (!making) return qk_links_bytes(ops, lat, params) + t;
-  const qk_links_recipe_t recipe = recipe_of(&params->values);
+  const qk_links_recipe_t recipe = qk_links_recipe(&params->values);
   const int64_t beside = qk_links_upload_bytes(lat, &recipe) + t;
   const int64_t smearing =
       qk_links_smear_bytes(lat, &recipe) - qk_action_bytes(action, ops, lat, params, false);
@@ -79,7 +68,7 @@ static qk_status_t make_parts(const qk_action_t *action, qk_action_in_t *in, con
   const qk_action_params_t *p = in->params;
   memcpy(parts->want, p->want, sizeof parts->want);
   memcpy(parts->phase, p->phase, sizeof parts->phase);
-  const qk_links_recipe_t recipe = recipe_of(&p->values);
+  const qk_links_recipe_t recipe = qk_links_recipe(&p->values);
   enter(p, "upload");
   qk_status_t status = qk_links_upload(in->dev, links, &recipe.hop, &in->gauge, err);
   if (status == QK_OK && recipe.apart)

@@ -9,22 +9,10 @@
 
 #include "daemon/engine/action/action.h"
 #include "daemon/engine/gauge/link_smear.h"
+#include "proto/links_text.h"
 
-/* The parameter "links": what an operator is made of.
- *   thin                                           links as they were read
- *   ape:ALPHA,STEPS[:xyz]   stout:RHO,STEPS[:xyz]  smeared in all directions, or in space alone
- *   hyp:A1,A2,A3,STEPS      hex:A1,A2,A3,STEPS
- *   A/B                                            hops of A, clover term of B
- *   slinc:RHO,STEPS                                stout:RHO,STEPS/thin */
-typedef struct qk_links_recipe {
-  qk_link_smear_t hop, clover;
-  bool apart; /* the clover term has links of its own */
-} qk_links_recipe_t;
-
-/* text NULL: thin. A recipe has one text alone, as operators are told apart by it: numbers in
- * their shortest form, slinc if it is one. Pure. QK_BAD_ARGUMENT, with that text if it is another.
- */
-qk_status_t qk_links_parse(const char *text, qk_links_recipe_t *recipe, qk_err_t *err);
+/* Of the parameter "links" of checked values; thin where the action has none. Pure. */
+qk_links_recipe_t qk_links_recipe(const qk_values_t *values);
 
 /* That links of its own are not given to a clover term that is not there (clover: it is). Pure.
  * QK_BAD_ARGUMENT. */

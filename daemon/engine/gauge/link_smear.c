@@ -12,28 +12,9 @@ static const char *const kind_name[] = {"none", "ape", "stout", "hyp"};
 
 /* ---- what is asked for ---- */
 
-static qk_status_t check_range(const char *what, double value, double most, qk_err_t *err) {
-  if (value >= 0 && value <= most) return QK_OK;
-  return qk_fail(err, QK_BAD_ARGUMENT, "link smearing: %s = %g: must be 0 to %g", what, value,
-                 most);
-}
-
 qk_status_t qk_link_smear_check(const qk_link_smear_t *smear, qk_err_t *err) {
-  static const char *const hyp[2][3] = {{"HYP alpha1", "HYP alpha2", "HYP alpha3"},
-                                        {"HEX alpha1", "HEX alpha2", "HEX alpha3"}};
-  qk_status_t status = QK_OK;
-  if (smear->kind < QK_LINK_SMEAR_NONE || smear->kind > QK_LINK_SMEAR_HYP)
-    return qk_fail(err, QK_BAD_ARGUMENT, "link smearing: kind = %d: 0 (none) to 3 (HYP)",
-                   (int)smear->kind);
-  if (smear->steps < 0 || smear->steps > QK_LINK_STEPS_MAX)
-    return qk_fail(err, QK_BAD_ARGUMENT, "link smearing: steps = %d: must be 0 to %d", smear->steps,
-                   QK_LINK_STEPS_MAX);
-  if (smear->kind == QK_LINK_SMEAR_APE) return check_range("APE alpha", smear->param[0], 1, err);
-  if (smear->kind == QK_LINK_SMEAR_STOUT)
-    return check_range("stout rho", smear->param[0], 0.25, err);
-  for (int i = 0; status == QK_OK && smear->kind == QK_LINK_SMEAR_HYP && i < 3; i++)
-    status = check_range(hyp[smear->hex][i], smear->param[i], 1, err);
-  return status;
+  char why[QK_WHY];
+  return qk_link_smear_fits(smear, why) ? QK_OK : qk_fail(err, QK_BAD_ARGUMENT, "%s", why);
 }
 
 static qk_status_t bad_text(const char *text, const char *why, qk_err_t *err) {

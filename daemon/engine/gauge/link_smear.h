@@ -17,21 +17,7 @@
 #define QK_ENGINE_LINK_SMEAR_H
 
 #include "daemon/engine/gauge/gaugefield.h"
-
-typedef enum qk_link_smear_kind { /* numbers as in quark.proto */
-                                  QK_LINK_SMEAR_NONE,
-                                  QK_LINK_SMEAR_APE,
-                                  QK_LINK_SMEAR_STOUT,
-                                  QK_LINK_SMEAR_HYP
-} qk_link_smear_kind_t;
-
-typedef struct qk_link_smear {
-  qk_link_smear_kind_t kind;
-  double param[3]; /* APE alpha 0..1; stout rho 0..0.25; HYP alpha1..3, each 0..1 */
-  int steps;       /* 0..100 */
-  bool spatial;    /* APE, stout: only U_x, U_y, U_z, with staples in space */
-  bool hex;        /* HYP: exponentials in place of projections */
-} qk_link_smear_t;
+#include "proto/links_text.h"
 
 /* Pure. */
 qk_status_t qk_link_smear_check(const qk_link_smear_t *smear, qk_err_t *err);

@@ -191,6 +191,11 @@ Test(operator_text, what_is_wrong_is_named_with_what_is_accepted) {
       {"wilson", {{"kappa", "1e-300"}}, "kappa = 1e-300: the mass 1 / (2 kappa) - 4 = 5e+299"},
       {NULL, {{"mass", "1"}, {"csw", "x"}}, "csw = x: must be a number from -1000 to 1000"},
       {NULL, {{"mass", "1"}, {"csw", "2000"}}, "csw = 2000: must be a number from -1000 to 1000"},
+      {"wilson", {{"mass", "1"}, {"links", "fat"}}, "links = fat: must be thin, ape:ALPHA,STEPS"},
+      {"wilson", {{"links", "stout:0.3,1"}}, "links = stout:0.3,1: link smearing: stout rho = 0.3"},
+      {"wilson",
+       {{"links", "stout:0.1,1/thin"}},
+       "links = stout:0.1,1/thin: write it as slinc:0.1,1"},
   };
   for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
     char why[QK_WHY] = "";
