@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "proto/operator_text.h"
+#include "proto/action/operator_text.h"
 #include "proto/quark.pb-c.h"
 #include "proto/shape.h"
 #include "proto/status.h"

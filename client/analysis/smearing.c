@@ -6,7 +6,7 @@
 
 #include "client/analysis/scan.h"
 #include "proto/limits.h"
-#include "proto/operator_text.h"
+#include "proto/action/operator_text.h"
 
 /* Negative ones are Chroma's widths with few steps. */
 static bool alpha_is_legal(double alpha) {

@@ -8,7 +8,7 @@
 #define QUARKCTL_OPERATOR_H
 
 #include "client/cli/ctl.h"
-#include "proto/operator_text.h"
+#include "proto/action/operator_text.h"
 
 enum { CTL_PARAMETERS = 64 };
 

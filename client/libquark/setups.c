@@ -7,7 +7,7 @@
 
 #include "client/libquark/ask.h"
 #include "client/libquark/connection/error.h"
-#include "proto/operator_text.h"
+#include "proto/action/operator_text.h"
 
 _Static_assert((int)QUARK_SETUPS == (int)QK_SETUPS_MAX, "as many as there can be");
 

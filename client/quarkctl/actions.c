@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "client/cli/ctl.h"
-#include "proto/actions.h"
+#include "proto/action/actions.h"
 
 typedef struct options {
   const char *name; /* NULL: all */

@@ -11,7 +11,7 @@
 
 #include "client/analysis/scan.h"
 #include "client/analysis/smearing.h"
-#include "proto/operator_text.h"
+#include "proto/action/operator_text.h"
 
 /* The parser cuts lines at 199 bytes and sections at 49. */
 enum { MOST_LINE = 190, MOST_NAME = 40, MOST_ITEMS = 100000 };

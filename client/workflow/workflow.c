@@ -11,7 +11,7 @@
 #include "client/cli/operator.h"
 #include "client/workflow/owndaemon.h"
 #include "client/workflow/workfile.h"
-#include "proto/operator_text.h"
+#include "proto/action/operator_text.h"
 
 enum { PATIENCE = 300, ATTEMPTS = 3 };
 

@@ -39,7 +39,7 @@ def text(value):
 @tap.test
 def every_action_solves_the_equation_of_the_oracle(case):
     listed = json.loads(subprocess.run([case.quarkctl, 'actions', '--json'], check=True, stdout=subprocess.PIPE).stdout)['actions']
-    assert {a['name'] for a in listed} == set(ref.ACTIONS), 'tests/ref/ref_dirac.py has other actions than proto/actions.c'
+    assert {a['name'] for a in listed} == set(ref.ACTIONS), 'tests/ref/ref_dirac.py has other actions than proto/action/actions.c'
     for action in listed:
         for mass, every in MASSES:
             given = settings(action, mass, every)

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "daemon/base/mem.h"
-#include "proto/operator_text.h"
+#include "proto/action/operator_text.h"
 #include "tests/support/rig.h"
 
 enum { COLUMNS = 8 }; /* one tile */

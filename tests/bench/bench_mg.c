@@ -18,7 +18,7 @@
 #include "daemon/base/mem.h"
 #include "daemon/engine/checkpoint/mg_file.h"
 #include "daemon/engine/multigrid/mg_text.h"
-#include "proto/operator_text.h"
+#include "proto/action/operator_text.h"
 #include "tests/support/mg_rig.h"
 
 enum { PLAIN = 256, POINT, ERRORS, KEEP, SECONDS, STAGGER, OUTER, NEXT, ACTION, FLAVOURS, PION };

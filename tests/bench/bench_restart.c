@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "daemon/engine/checkpoint/mg_file.h"
-#include "proto/operator_text.h"
+#include "proto/action/operator_text.h"
 #include "tests/support/rig.h"
 
 typedef struct options {

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "daemon/base/mem.h"
-#include "proto/operator_text.h"
+#include "proto/action/operator_text.h"
 #include "tests/support/rig.h"
 
 typedef struct options {

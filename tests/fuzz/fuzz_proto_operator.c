@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/operator_text.h"
+#include "proto/action/operator_text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -11,7 +11,7 @@ import sys
 
 ROOT = sys.argv[1]
 # Where the name of an action may stand as a string; quark-gauge has gauge actions, whose names are others' business.
-MAY_NAME = re.compile(r'^(proto/actions\.c|daemon/engine/action/[^/]+/|daemon/engine/gauge_tool/|tests/)')
+MAY_NAME = re.compile(r'^(proto/action/actions\.c|daemon/engine/action/[^/]+/|daemon/engine/gauge_tool/|tests/)')
 COMMENT = re.compile(r'/\*.*|^[^:]*:\d+:\s*\*.*|//.*')
 
 
@@ -21,7 +21,7 @@ def read(*path):
 
 
 def names():
-    rows = read('proto', 'actions.c').split('qk_action_rows[]')[1]
+    rows = read('proto/action', 'actions.c').split('qk_action_rows[]')[1]
     return re.findall(r'\.name = "([^"]+)"', rows)
 
 

@@ -334,7 +334,7 @@ def anisotropic(u, bc, mass, xi0, c_r, c_t, nu=1.0):
     return WilsonClover(u, mass, 1, bc, (nu / xi0,) * 3 + (1,), (c_r / xi0,) * 3 + (c_t,) * 3)
 
 
-# Operators by the names of proto/actions.c: function of links, boundary factors and the action's parameters, whose '-' are '_' here.
+# Operators by the names of proto/action/actions.c: function of links, boundary factors and the action's parameters, whose '-' are '_' here.
 ACTIONS = {
     'wilson': lambda u, bc, mass, **more: WilsonClover(u, mass, 0, bc, **more),
     'wilson-clover': lambda u, bc, mass, csw, clover_plane=(1,) * 6, **more: WilsonClover(u, mass, csw, bc, planes=clover_plane, **more),

@@ -1,7 +1,7 @@
 /*
  * action.h: fermion actions. An action is a table; M = T - 1/2 hop, T on one site (eo.h).
  *
- * Adding one: a row with its parameters in proto/actions.c, a folder here with a file that defines
+ * Adding one: its row in proto/action/actions.c, a folder here with a file that defines
  * a qk_action_t, a line in the registry setup/actions.c (docs/howto-add-an-action.md has all
  * places). What differs between actions stands in this table; code elsewhere asks the table or the
  * operator, never the name.
@@ -14,7 +14,7 @@
 
 #include "daemon/base/progress.h"
 #include "daemon/engine/action/eo.h"
-#include "proto/operator_text.h"
+#include "proto/action/operator_text.h"
 
 /* What an operator is made for. */
 typedef struct qk_action_params {
@@ -37,7 +37,7 @@ typedef struct qk_action_in {
 } qk_action_in_t;
 
 typedef struct qk_action {
-  const char *name;          /* of its row in proto/actions.c */
+  const char *name;          /* of its row in proto/action/actions.c */
   qk_adjoint_t adjoint;      /* what M^+ is */
   qk_chirality_t chirality;  /* what aggregates of multigrid keep apart */
   const char *const *method; /* solvers that it can be solved by, best first; NULL at the end */

@@ -9,7 +9,7 @@
 
 #include "daemon/engine/action/action.h"
 #include "daemon/engine/gauge/link_smear.h"
-#include "proto/links_text.h"
+#include "proto/action/links_text.h"
 
 /* Of the parameter "links" of checked values; thin where the action has none. Pure. */
 qk_links_recipe_t qk_links_recipe(const qk_values_t *values);

@@ -12,7 +12,7 @@
 
 #include "cuda/gauge_ops.h"
 #include "daemon/base/err.h"
-#include "proto/operator_text.h"
+#include "proto/action/operator_text.h"
 
 /* What the kernels are told; `is` is 0 where the action has no such parameter, or it is 0. */
 qk_open_t qk_open_of(const qk_values_t *values);

@@ -17,7 +17,7 @@
 #include "daemon/base/file.h"
 #include "daemon/base/progress.h"
 #include "daemon/engine/multigrid/multigrid.h"
-#include "proto/operator_text.h"
+#include "proto/action/operator_text.h"
 
 /* What a setup was made for. */
 typedef struct qk_mg_identity {

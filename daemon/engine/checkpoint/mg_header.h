@@ -4,7 +4,7 @@
  *
  *   "QKMGSET\n"  version  header bytes  file bytes (u64)
  *   gauge digest (u64)  phase [4][re, im] (f64)  seed (u64)
- *   operator [4096]: action and parameters as canonical text (proto/operator_text.h), then zeros
+ *   operator [4096]: action and parameters as canonical text (operator_text.h), then zeros
  *   extents x y z t
  *   levels  deflated vectors in the file  and requested
  *   4 x { block [4]  vectors  setup iterations  setup passes + 1  setup precision

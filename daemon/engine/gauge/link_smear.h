@@ -17,7 +17,7 @@
 #define QK_ENGINE_LINK_SMEAR_H
 
 #include "daemon/engine/gauge/gaugefield.h"
-#include "proto/links_text.h"
+#include "proto/action/links_text.h"
 
 /* Pure. */
 qk_status_t qk_link_smear_check(const qk_link_smear_t *smear, qk_err_t *err);

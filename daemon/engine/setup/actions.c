@@ -21,7 +21,7 @@ const qk_action_t *qk_action_of(const qk_values_t *values) {
   const char *name = qk_values_action(values)->name;
   for (size_t i = 0; i < sizeof actions / sizeof actions[0]; i++)
     if (strcmp(actions[i]->name, name) == 0) return actions[i];
-  QK_ASSERT(!"an action of proto/actions.c that the registry lacks");
+  QK_ASSERT(!"an action of proto/action/actions.c that the registry lacks");
   return NULL;
 }
 

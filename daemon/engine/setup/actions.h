@@ -1,5 +1,5 @@
 /*
- * actions.h: the registry of fermion actions: each row of proto/actions.c with its table.
+ * actions.h: the registry of fermion actions: each row of proto/action/actions.c with its table.
  */
 #ifndef QK_ENGINE_ACTIONS_H
 #define QK_ENGINE_ACTIONS_H

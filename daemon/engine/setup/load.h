@@ -15,7 +15,7 @@
 #include "proto/choices.h"
 #include "proto/engine.pb-c.h"
 #include "proto/limits.h"
-#include "proto/operator_text.h"
+#include "proto/action/operator_text.h"
 
 typedef struct qk_load {
   char gauge[QK_PATH_MAX + 1];

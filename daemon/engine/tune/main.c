@@ -13,7 +13,7 @@
 #include "daemon/engine/tool/tool.h"
 #include "daemon/engine/tune/search.h"
 #include "daemon/engine/tune/trial.h"
-#include "proto/operator_text.h"
+#include "proto/action/operator_text.h"
 
 enum {
   KEY_ACTION = QK_TOOL_OWN,

@@ -29,7 +29,7 @@
 #include "daemon/front/job/marks.h"
 #include "daemon/front/job/sched.h"
 #include "daemon/front/storage/transfer.h"
-#include "proto/actions.h"
+#include "proto/action/actions.h"
 #include "proto/frame.h"
 #include "proto/quark.pb-c.h"
 #include "proto/shape.h"

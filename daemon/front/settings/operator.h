@@ -8,7 +8,7 @@
 #define QK_FRONT_OPERATOR_H
 
 #include "daemon/base/err.h"
-#include "proto/operator_text.h"
+#include "proto/action/operator_text.h"
 #include "proto/quark.pb-c.h"
 
 /* What a LOAD asks for. One that names an action has all its parameters; otherwise those of base

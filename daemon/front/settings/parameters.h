@@ -1,14 +1,14 @@
 /*
  * parameters.h: the parameters of the action that quarkd is started with. There are three ways to
  * give one: by a flag of its own (--mass, --kappa, --csw), by --set KEY=VALUE, and in the file as a
- * key of its own. The keys come from the rows of proto/actions.h. What the command line gives
+ * key of its own. Keys come from the rows of proto/action/actions.h. What the command line gives
  * replaces what the file gives for the same key; within one of the two a key is given once.
  */
 #ifndef QK_FRONT_PARAMETERS_H
 #define QK_FRONT_PARAMETERS_H
 
 #include "daemon/base/config/config.h"
-#include "proto/operator_text.h"
+#include "proto/action/operator_text.h"
 
 enum { QK_PARAMETER_KEYS = 64 }; /* different keys of all actions together */
 

@@ -9,7 +9,7 @@
 #include "daemon/front/host/http.h"
 #include "daemon/front/settings/names.h"
 #include "proto/choices.h"
-#include "proto/operator_text.h"
+#include "proto/action/operator_text.h"
 
 #define AT(member) offsetof(qk_settings_t, member)
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/operator_text.h"
+#include "proto/action/operator_text.h"
 
 qk_status_t qk_rows_lattice(const char *text, qk_shape_t *shape, uint64_t *digest, qk_err_t *err) {
   qk_shape_t s = qk_shape_usual();

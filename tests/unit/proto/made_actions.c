@@ -1,8 +1,8 @@
 /*
- * made_actions.c: rows in the place of proto/actions.c, with parameters of each type, for what the
- * actions that there are do not use.
+ * made_actions.c: rows in the place of proto/action/actions.c, with parameters of each type, for what
+ * the actions that there are do not use.
  */
-#include "proto/actions.h"
+#include "proto/action/actions.h"
 
 static const qk_param_t fifth[] = {
     {.key = "mass", .type = QK_PARAM_REAL, .least = -4, .above = true, .most = 1e6, .help = "m"},

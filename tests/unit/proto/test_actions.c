@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "proto/operator_text.h"
+#include "proto/action/operator_text.h"
 
 static void check_param(const qk_action_row_t *row, const qk_param_t *p) {
   cr_expect(strlen(p->key) > 0 && strlen(p->key) <= QK_PARAM_KEY_MAX, "%s", p->key);

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "proto/operator_text.h"
+#include "proto/action/operator_text.h"
 
 #define READ(v, action, why, ...)                                                                  \
   qk_values_read(v, action, (const qk_setting_t[]){__VA_ARGS__},                                   \

@@ -6,7 +6,7 @@
 
 #include "daemon/base/mem.h"
 #include "daemon/engine/multigrid/cycle_impl.h"
-#include "proto/operator_text.h"
+#include "proto/action/operator_text.h"
 #include "tests/support/mg_rig.h"
 
 /* ---- lattices and sources -------------------------------------------------------------------- */

@@ -172,7 +172,7 @@ Test(load, every_key_of_multigrid_is_known) {
   }
 }
 
-/* Each row of proto/actions.c has its table, and the solvers that it names exist. */
+/* Each row of proto/action/actions.c has its table, and the solvers that it names exist. */
 Test(registry, has_every_action_and_only_solvers_that_exist) {
   for (int a = 0; qk_action_rows[a].name; a++) {
     const qk_values_t v = {.action = a};

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "daemon/front/job/job.h"
-#include "proto/operator_text.h"
+#include "proto/action/operator_text.h"
 
 static const qk_shape_t SHAPE = {{4, 6, 8, 10}, QK_SITE_REALS, QK_PROPAGATOR_COLUMNS};
 

@@ -1,4 +1,4 @@
-#include "proto/operator_text.h"
+#include "proto/action/operator_text.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -16,18 +16,6 @@ _Static_assert(QK_PARAM_NAME_MAX + QK_VALUES_PARAMS * (QK_PARAM_KEY_MAX + 2) +
                "an operator has room for all that values hold");
 
 /* ---- errors -------------------------------------------------------------------------------- */
-
-/* Says why and returns false. Texts come from outside: what is not printable becomes '?'. */
-__attribute__((format(printf, 2, 3))) static bool refuse(char why[QK_WHY], const char *format,
-                                                         ...) {
-  va_list args;
-  va_start(args, format);
-  vsnprintf(why, QK_WHY, format, args);
-  va_end(args);
-  for (char *p = why; *p; p++)
-    if (*p < ' ' || *p > '~') *p = '?';
-  return false;
-}
 
 static void append(char *list, size_t size, const char *text) {
   const size_t n = strlen(list);
@@ -48,38 +36,7 @@ static void list_keys(const qk_values_t *v, bool missing, char list[QK_WHY / 2])
   }
 }
 
-/* ---- numbers ------------------------------------------------------------------------------- */
-
-void qk_real_text(double x, char text[QK_REAL_TEXT]) {
-  text[0] = '\0';
-  for (int digits = 1; digits <= 17; digits++) { /* 1e+02 has fewer digits, and 100 is shorter */
-    char more[QK_REAL_TEXT];
-    snprintf(more, sizeof more, "%.*g", digits, x);
-    if (strtod(more, NULL) == x && (!text[0] || strlen(more) < strlen(text)))
-      memcpy(text, more, sizeof more);
-  }
-  if (!text[0]) snprintf(text, QK_REAL_TEXT, "%g", x); /* not a number */
-}
-
-/* A decimal number at *text; moves *text behind it. */
-static bool scan_real(const char **text, double *x) {
-  const char *digits = *text + (**text == '-' || **text == '+');
-  char *end;
-  if (!isdigit((unsigned char)*digits) && *digits != '.') return false;
-  if (digits[0] == '0' && (digits[1] == 'x' || digits[1] == 'X')) return false;
-  const double v = strtod(*text, &end);
-  if (end == *text || !isfinite(v)) return false;
-  *x = v;
-  *text = end;
-  return true;
-}
-
-bool qk_real_parse(const char *text, double *x) {
-  double v;
-  if (!scan_real(&text, &v) || *text) return false;
-  *x = v;
-  return true;
-}
+/* ---- relations ----------------------------------------------------------------------------- */
 
 double qk_mass_of_kappa(double kappa) {
   return 0.5 / kappa - 4;
@@ -124,7 +81,7 @@ static bool read_numbers(const qk_param_t *p, const char *text, room_t *room) {
   if (p->type == QK_PARAM_INTEGER && !is_integer(text)) return false;
   for (room->n = 0; room->n < room->most; room->n++) {
     double x;
-    if (!scan_real(&text, &x) || !in_range(p, x)) return false;
+    if (!qk_real_scan(&text, &x) || !in_range(p, x)) return false;
     room->real[room->n] = x + 0.0; /* -0 is 0 */
     if (!*text) return ++room->n == p->count || !p->count;
     if (p->type != QK_PARAM_REALS || *text++ != ',') return false;
@@ -179,7 +136,7 @@ bool qk_values_init(qk_values_t *v, const char *action, char why[QK_WHY]) {
     return true;
   }
   for (row = qk_action_rows; row->name; row++) append(list, sizeof list, row->name);
-  return refuse(why, "action = \"%.40s\": must be one of %s", action, list);
+  return qk_refuse(why, "action = \"%.40s\": must be one of %s", action, list);
 }
 
 static int find(const qk_values_t *v, const char *key) {
@@ -194,16 +151,17 @@ static bool set_kappa(qk_values_t *v, const char *text, char why[QK_WHY]) {
   const qk_param_t *p = &qk_action_rows[v->action].param[i];
   double kappa;
   if (v->at[i].state == QK_VALUE_GIVEN)
-    return v->by_kappa ? refuse(why, "kappa is given twice")
-                       : refuse(why, "kappa and mass are both given: give only one of them");
+    return v->by_kappa ? qk_refuse(why, "kappa is given twice")
+                       : qk_refuse(why, "kappa and mass are both given: give only one of them");
   if (!qk_real_parse(text, &kappa) || !(kappa > 0) || kappa > KAPPA_MOST)
-    return refuse(why, "kappa = %.60s: must be a number above 0 and at most %g", text, KAPPA_MOST);
+    return qk_refuse(why, "kappa = %.60s: must be a number above 0 and at most %g", text,
+                     KAPPA_MOST);
   room_t room = room_of(v, p);
   room.real[room.n++] = qk_mass_of_kappa(kappa);
   if (!in_range(p, room.real[0]))
-    return refuse(why,
-                  "kappa = %.60s: the mass 1 / (2 kappa) - 4 = %g is outside its range, %g to %g",
-                  text, room.real[0], p->least, p->most);
+    return qk_refuse(
+        why, "kappa = %.60s: the mass 1 / (2 kappa) - 4 = %g is outside its range, %g to %g", text,
+        room.real[0], p->least, p->most);
   keep(v, i, &room, QK_VALUE_GIVEN);
   v->by_kappa = true;
   v->kappa = kappa;
@@ -215,20 +173,20 @@ bool qk_values_set(qk_values_t *v, const char *key, const char *text, char why[Q
   const int i = find(v, key);
   char list[QK_WHY / 2], need[96];
   if (strlen(text) > QK_PARAM_TEXT_MAX)
-    return refuse(why, "%.40s: a value of %zu bytes, and the limit is %d", key, strlen(text),
-                  QK_PARAM_TEXT_MAX);
+    return qk_refuse(why, "%.40s: a value of %zu bytes, and the limit is %d", key, strlen(text),
+                     QK_PARAM_TEXT_MAX);
   if (row->has_kappa && strcmp(key, KAPPA) == 0) return set_kappa(v, text, why);
   if (i < 0) {
     list_keys(v, false, list);
-    return refuse(why, "%.40s: %s has no such parameter: it has %s", key, row->name, list);
+    return qk_refuse(why, "%.40s: %s has no such parameter: it has %s", key, row->name, list);
   }
   if (v->at[i].state == QK_VALUE_GIVEN)
     return v->by_kappa && strcmp(key, MASS) == 0
-               ? refuse(why, "kappa and mass are both given: give only one of them")
-               : refuse(why, "%s is given twice", key);
+               ? qk_refuse(why, "kappa and mass are both given: give only one of them")
+               : qk_refuse(why, "%s is given twice", key);
   room_t room = room_of(v, &row->param[i]);
   if (!read_value(&row->param[i], text, &room))
-    return refuse(why, "%s = %.60s: %s", key, text, wanted(&row->param[i], need));
+    return qk_refuse(why, "%s = %.60s: %s", key, text, wanted(&row->param[i], need));
   if (row->param[i].fits && !row->param[i].fits(room.word, why)) return false;
   keep(v, i, &room, QK_VALUE_GIVEN);
   return true;
@@ -238,12 +196,12 @@ bool qk_values_complete(qk_values_t *v, char why[QK_WHY]) {
   const qk_action_row_t *row = &qk_action_rows[v->action];
   char list[QK_WHY / 2];
   list_keys(v, true, list);
-  if (list[0]) return refuse(why, "%s needs %s: not given", row->name, list);
+  if (list[0]) return qk_refuse(why, "%s needs %s: not given", row->name, list);
   for (int i = 0; row->param[i].key; i++) {
     room_t room = room_of(v, &row->param[i]);
     if (v->at[i].state != QK_VALUE_NONE) continue;
     if (!read_value(&row->param[i], row->param[i].otherwise, &room))
-      return refuse(why, "%s: its default is not legal", row->param[i].key);
+      return qk_refuse(why, "%s: its default is not legal", row->param[i].key);
     keep(v, i, &room, QK_VALUE_DEFAULT);
   }
   return true;
@@ -267,7 +225,7 @@ bool qk_values_read_at(qk_values_t *values, const char *action, const qk_setting
   for (size_t i = 0; i < n; i++) {
     *at = i;
     if (!action && v.action == QK_ACTION_WILSON && strcmp(setting[i].key, CSW) == 0) {
-      if (zeros++ > 0) return refuse(why, "csw is given twice");
+      if (zeros++ > 0) return qk_refuse(why, "csw is given twice");
     } else if (!qk_values_set(&v, setting[i].key, setting[i].value, why)) {
       return false;
     }
@@ -286,7 +244,7 @@ bool qk_values_read(qk_values_t *values, const char *action, const qk_setting_t 
 
 bool qk_setting_split(char *text, qk_setting_t *setting, char why[QK_WHY]) {
   char *equals = strchr(text, '=');
-  if (!equals || equals == text) return refuse(why, "%.60s: must be KEY=VALUE", text);
+  if (!equals || equals == text) return qk_refuse(why, "%.60s: must be KEY=VALUE", text);
   *equals = '\0';
   *setting = (qk_setting_t){text, equals + 1};
   return true;
@@ -307,15 +265,15 @@ bool qk_values_parse(qk_values_t *values, const char *text, char why[QK_WHY]) {
   const char *action;
   qk_values_t v;
   if (strlen(text) >= sizeof cut)
-    return refuse(why, "an operator of %zu bytes: the limit is %d", strlen(text),
-                  QK_OPERATOR_TEXT - 1);
+    return qk_refuse(why, "an operator of %zu bytes: the limit is %d", strlen(text),
+                     QK_OPERATOR_TEXT - 1);
   memcpy(cut, text, strlen(text) + 1);
   const int n = qk_operator_split(cut, &action, setting);
-  if (n < 0) return refuse(why, "%.200s: must be NAME;key=value;...", text);
+  if (n < 0) return qk_refuse(why, "%.200s: must be NAME;key=value;...", text);
   if (!qk_values_read(&v, action, setting, (size_t)n, why)) return false;
   qk_values_text(&v, QK_TEXT_CANONICAL, again);
   if (strcmp(text, again) != 0)
-    return refuse(why, "%.200s is not in canonical form, which is %.200s", text, again);
+    return qk_refuse(why, "%.200s is not in canonical form, which is %.200s", text, again);
   *values = v;
   return true;
 }
@@ -425,7 +383,7 @@ void qk_values_text(const qk_values_t *v, qk_text_form_t form, char text[QK_OPER
 /* One entry: 1, -1, or a phase such as 0.5pi. */
 static bool scan_phase(const char **p, double z[2]) {
   double v;
-  if (!scan_real(p, &v)) return false;
+  if (!qk_real_scan(p, &v)) return false;
   if (strncmp(*p, "pi", 2) == 0) {
     z[0] = cos(M_PI * v);
     z[1] = sin(M_PI * v);
@@ -444,7 +402,8 @@ bool qk_boundary_parse(const char *text, double boundary[8], char why[QK_WHY]) {
                                                       : text;
   for (int mu = 0; mu < 4; mu++)
     if (!scan_phase(&p, z + 2 * mu) || *p++ != (mu < 3 ? ',' : '\0'))
-      return refuse(why, "boundary = %.60s: must be four of 1, -1 or a phase such as 0.5pi", text);
+      return qk_refuse(why, "boundary = %.60s: must be four of 1, -1 or a phase such as 0.5pi",
+                       text);
   memcpy(boundary, z, sizeof z);
   return true;
 }

@@ -1,7 +1,6 @@
-#include "proto/links_text.h"
+#include "proto/action/links_text.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -9,30 +8,21 @@
 
 enum { PARAMS_MAX = 3, RECIPE_TEXT = 2 * (16 + PARAMS_MAX * QK_REAL_TEXT + 16) };
 
-__attribute__((format(printf, 2, 3))) static bool refuse(char why[QK_WHY], const char *format,
-                                                         ...) {
-  va_list args;
-  va_start(args, format);
-  vsnprintf(why, QK_WHY, format, args);
-  va_end(args);
-  return false;
-}
-
 /* ---- one smearing ---------------------------------------------------------------------------- */
 
 static bool in_range(const char *what, double value, double most, char why[QK_WHY]) {
   if (value >= 0 && value <= most) return true;
-  return refuse(why, "link smearing: %s = %g: must be 0 to %g", what, value, most);
+  return qk_refuse(why, "link smearing: %s = %g: must be 0 to %g", what, value, most);
 }
 
 bool qk_link_smear_fits(const qk_link_smear_t *smear, char why[QK_WHY]) {
   static const char *const hyp[2][3] = {{"HYP alpha1", "HYP alpha2", "HYP alpha3"},
                                         {"HEX alpha1", "HEX alpha2", "HEX alpha3"}};
   if (smear->kind < QK_LINK_SMEAR_NONE || smear->kind > QK_LINK_SMEAR_HYP)
-    return refuse(why, "link smearing: kind = %d: 0 (none) to 3 (HYP)", (int)smear->kind);
+    return qk_refuse(why, "link smearing: kind = %d: 0 (none) to 3 (HYP)", (int)smear->kind);
   if (smear->steps < 0 || smear->steps > QK_LINK_STEPS_MAX)
-    return refuse(why, "link smearing: steps = %d: must be 0 to %d", smear->steps,
-                  QK_LINK_STEPS_MAX);
+    return qk_refuse(why, "link smearing: steps = %d: must be 0 to %d", smear->steps,
+                     QK_LINK_STEPS_MAX);
   if (smear->kind == QK_LINK_SMEAR_APE) return in_range("APE alpha", smear->param[0], 1, why);
   if (smear->kind == QK_LINK_SMEAR_STOUT) return in_range("stout rho", smear->param[0], 0.25, why);
   for (int i = 0; smear->kind == QK_LINK_SMEAR_HYP && i < 3; i++)
@@ -144,12 +134,12 @@ static void write_recipe(qk_links_recipe_t *r, char text[RECIPE_TEXT]) {
 bool qk_links_read(const char *text, qk_links_recipe_t *recipe, char why[QK_WHY]) {
   char cut[QK_PARAM_WORD_MAX + 1], canonical[RECIPE_TEXT], beyond[QK_WHY];
   snprintf(cut, sizeof cut, "%s", text);
-  if (!read_recipe(cut, recipe)) return refuse(why, "links = %.95s: must be %s", text, FORMS);
+  if (!read_recipe(cut, recipe)) return qk_refuse(why, "links = %.95s: must be %s", text, FORMS);
   if (!qk_link_smear_fits(&recipe->hop, beyond) || !qk_link_smear_fits(&recipe->clover, beyond))
-    return refuse(why, "links = %.95s: %.300s", text, beyond);
+    return qk_refuse(why, "links = %.95s: %.300s", text, beyond);
   write_recipe(recipe, canonical);
   if (strcmp(text, canonical) == 0) return true;
-  return refuse(why, "links = %.95s: write it as %.200s", text, canonical);
+  return qk_refuse(why, "links = %.95s: write it as %.200s", text, canonical);
 }
 
 bool qk_links_fit(const char *text, char why[QK_WHY]) {

@@ -8,7 +8,7 @@
 #ifndef QK_PROTO_LINKS_TEXT_H
 #define QK_PROTO_LINKS_TEXT_H
 
-#include "proto/operator_text.h"
+#include "proto/action/text.h"
 
 #ifdef __cplusplus
 extern "C" {

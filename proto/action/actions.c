@@ -1,7 +1,7 @@
-#include "proto/actions.h"
+#include "proto/action/actions.h"
 
-#include "proto/links_text.h"
-#include "proto/operator_text.h"
+#include "proto/action/links_text.h"
+#include "proto/action/operator_text.h"
 
 #define MASS                                                                                       \
   {                                                                                                \

@@ -11,6 +11,8 @@
 
 #include <stdbool.h>
 
+#include "proto/action/text.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -32,8 +34,8 @@ typedef struct qk_param {
   const char *unit;      /* NULL: it has none */
   const char *help;      /* lower case, no full stop */
   /* Of a WORD, what its length does not say: false with a sentence that names key and value. NULL:
-   * nothing. why: QK_WHY bytes (operator_text.h). */
-  bool (*fits)(const char *word, char *why);
+   * nothing. */
+  bool (*fits)(const char *word, char why[QK_WHY]);
 } qk_param_t;
 
 typedef struct qk_action_row {

@@ -23,7 +23,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "proto/actions.h"
+#include "proto/action/actions.h"
+#include "proto/action/text.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -34,14 +35,11 @@ enum {
   QK_VALUES_REALS = 120,                            /* its numbers together */
   QK_VALUES_WORDS = 4,                              /* its words */
   QK_REALS_MAX = 48,                                /* numbers of one parameter */
-  QK_PARAM_WORD_MAX = 95,                           /* bytes of a word */
   QK_PARAM_NAME_MAX = 31,                           /* bytes of the name of an action */
   QK_PARAM_KEY_MAX = 31,                            /* and of a key */
   QK_REAL_BYTES = 25,                               /* a number with its comma */
   QK_PARAM_TEXT_MAX = QK_REALS_MAX * QK_REAL_BYTES, /* bytes of a value */
-  QK_OPERATOR_TEXT = 4096,
-  QK_REAL_TEXT = 32, /* any number as text, with its end */
-  QK_WHY = 480
+  QK_OPERATOR_TEXT = 4096
 };
 
 /* An action and its parameters. No pointers: ranks broadcast it as bytes. */
@@ -111,11 +109,6 @@ void qk_values_text(const qk_values_t *values, qk_text_form_t form, char text[QK
 /* Cuts such a text at its separators and lists what is in it; borrowed from text. Returns how many
  * settings there are; -1: too many, or one without '='. */
 int qk_operator_split(char *text, const char **action, qk_setting_t setting[QK_VALUES_PARAMS]);
-
-/* The shortest text that reads back as x. */
-void qk_real_text(double x, char text[QK_REAL_TEXT]);
-/* All of text is one decimal number, and finite. */
-bool qk_real_parse(const char *text, double *x);
 
 /* ---- relations ---- */
 
