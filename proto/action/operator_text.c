@@ -192,6 +192,17 @@ bool qk_values_set(qk_values_t *v, const char *key, const char *text, char why[Q
   return true;
 }
 
+/* What no parameter says alone. */
+static bool fit_together(const qk_values_t *v, char why[QK_WHY]) {
+  const double open = qk_value(v, "open");
+  const char *links = qk_value_word(v, "links");
+  if (!(open > 0) || links == NULL || strcmp(links, "thin") == 0) return true;
+  return qk_refuse(why,
+                   "links = %s: must be thin with an open boundary (open = %.15g), where smearing "
+                   "is not defined",
+                   links, open);
+}
+
 bool qk_values_complete(qk_values_t *v, char why[QK_WHY]) {
   const qk_action_row_t *row = &qk_action_rows[v->action];
   char list[QK_WHY / 2];
@@ -204,7 +215,7 @@ bool qk_values_complete(qk_values_t *v, char why[QK_WHY]) {
       return qk_refuse(why, "%s: its default is not legal", row->param[i].key);
     keep(v, i, &room, QK_VALUE_DEFAULT);
   }
-  return true;
+  return fit_together(v, why);
 }
 
 /* What is meant where no action is named. */

@@ -18,8 +18,7 @@ double qk_action_twist(const qk_action_t *action, const qk_values_t *values) {
 }
 
 qk_status_t qk_action_check(const qk_action_t *action, const qk_values_t *values, qk_err_t *err) {
-  const qk_status_t status = qk_open_check(values, err);
-  return status == QK_OK && action->check ? action->check(values, err) : status;
+  return action->check ? action->check(values, err) : QK_OK;
 }
 
 int64_t qk_action_bytes(const qk_action_t *action, const qk_ops_t *ops, const qk_lattice_t *lat,

@@ -69,7 +69,7 @@ typedef struct qk_action {
   qk_status_t (*links)(const qk_action_in_t *in, qk_eo_parts_t *parts, qk_err_t *err);
 } qk_action_t;
 
-/* More than single parameters: the open boundary, and the table's check. Pure. QK_BAD_ARGUMENT. */
+/* The table's check. Pure. QK_BAD_ARGUMENT. */
 qk_status_t qk_action_check(const qk_action_t *action, const qk_values_t *values, qk_err_t *err);
 /* Of flavour +1; 0: both flavours are the same operator. Pure. */
 double qk_action_twist(const qk_action_t *action, const qk_values_t *values);

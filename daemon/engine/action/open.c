@@ -1,21 +1,10 @@
 #include "daemon/engine/action/open.h"
 
-#include <string.h>
-
 enum { EXTENT_LEAST = 4 }; /* two slices between the outer ones */
 
 qk_open_t qk_open_of(const qk_values_t *values) {
   const double cf = qk_value(values, "open");
   return cf > 0 ? (qk_open_t){.is = 1, .edge = cf - 1} : (qk_open_t){0};
-}
-
-qk_status_t qk_open_check(const qk_values_t *values, qk_err_t *err) {
-  const char *links = qk_value_word(values, "links");
-  if (!qk_open_of(values).is || links == NULL || strcmp(links, "thin") == 0) return QK_OK;
-  return qk_fail(err, QK_BAD_ARGUMENT,
-                 "links = %s: must be thin with an open boundary (open = %.15g), where smearing is "
-                 "not defined",
-                 links, qk_value(values, "open"));
 }
 
 qk_status_t qk_open_fits(const qk_values_t *values, int link_reals, int extent_t, qk_err_t *err) {

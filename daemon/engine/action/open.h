@@ -17,9 +17,6 @@
 /* What the kernels are told; `is` is 0 where the action has no such parameter, or it is 0. */
 qk_open_t qk_open_of(const qk_values_t *values);
 
-/* What does not go together with it: smeared links, which nobody has defined there. Pure.
- * QK_BAD_ARGUMENT. */
-qk_status_t qk_open_check(const qk_values_t *values, qk_err_t *err);
 /* Links of so many reals (0: not chosen yet) on a lattice of that extent in t (0: not known). Pure.
  * QK_BAD_ARGUMENT. */
 qk_status_t qk_open_fits(const qk_values_t *values, int link_reals, int extent_t, qk_err_t *err);

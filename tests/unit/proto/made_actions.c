@@ -1,6 +1,6 @@
 /*
- * made_actions.c: rows in the place of proto/action/actions.c, with parameters of each type, for what
- * the actions that there are do not use.
+ * made_actions.c: rows in the place of proto/action/actions.c, with parameters of each type, for
+ * what the actions that there are do not use.
  */
 #include "proto/action/actions.h"
 

@@ -154,8 +154,6 @@ Test(operator, refuses_what_does_not_go_with_an_open_boundary) {
   rig_open(&rig, NULL, "builtin:unit:4x4x2x4", NULL);
   p.link_reals[QK_SINGLE] = 8;
   expect_refusal(&rig, &p, "link_reals = 8: must be 18 or 12 with an open boundary");
-  p = params_of("exp-clover;mass=0.1;csw=1;links=ape:0.5,1;open=0.9");
-  expect_refusal(&rig, &p, "links = ape:0.5,1: must be thin with an open boundary (open = 0.9)");
   p = params_of("exp-clover;mass=0.1;csw=0;links=slinc:0.1,1");
   expect_refusal(&rig, &p, "there is no clover term");
   rig_close(&rig);
