@@ -9,8 +9,8 @@
 
 #include <stdint.h>
 
-#include "proto/limits.h"
 #include "proto/action/operator_text.h"
+#include "proto/limits.h"
 #include "proto/status.h"
 
 enum { QK_H5_SITE_REALS = QK_SITE_REALS }; /* of the fields that these programs read and write */

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "client/analysis/scan.h"
-#include "proto/limits.h"
 #include "proto/action/operator_text.h"
+#include "proto/limits.h"
 
 /* Negative ones are Chroma's widths with few steps. */
 static bool alpha_is_legal(double alpha) {

@@ -12,10 +12,10 @@
 #include "cuda/ops.h"
 #include "daemon/base/err.h"
 #include "daemon/engine/multigrid/multigrid.h"
+#include "proto/action/operator_text.h"
 #include "proto/choices.h"
 #include "proto/engine.pb-c.h"
 #include "proto/limits.h"
-#include "proto/action/operator_text.h"
 
 typedef struct qk_load {
   char gauge[QK_PATH_MAX + 1];

@@ -8,8 +8,8 @@
 #include "daemon/base/mem.h"
 #include "daemon/front/host/http.h"
 #include "daemon/front/settings/names.h"
-#include "proto/choices.h"
 #include "proto/action/operator_text.h"
+#include "proto/choices.h"
 
 #define AT(member) offsetof(qk_settings_t, member)
 
