@@ -200,6 +200,11 @@ typedef struct quark_column {
   uint32_t t_every;     /* noise: on slices t, t + t_every, ...; 0: as t says */
   uint64_t request;     /* sequential: gamma times solution rhs of this kept request on slice t */
   uint32_t rhs, gamma;  /* gamma 0..15, bits b: gx^b0 gy^b1 gz^b2 gt^b3; 15 is gamma5 */
+  /* Doublets, whose right-hand sides are fields of two flavours: 1, the source is in the upper one;
+   * -1: in the lower one; 0, the default: noise is in both, a point or wall in the upper one. The
+   * other flavour is zero. -1 needs a daemon that knows it (QUARK_UNSUPPORTED) and a doublet
+   * (QUARK_BAD_ARGUMENT). */
+  int32_t flavour;
 } quark_column_t;
 
 typedef enum quark_link_smear {

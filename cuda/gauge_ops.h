@@ -79,11 +79,12 @@ typedef struct qk_diag_exp_args {
 
 /* out = in^-1, or (in^2 + shift)^-1 if `square`, both in double, of A alone (no Q, no B); in may be
  * out, and a number gives a number. singular: sites whose matrix could not be inverted, or has an
- * inverse with elements larger than `most` (0: any size); 0 on success. */
+ * inverse with elements larger than `most` (0: any size), or, if `positive`, is not
+ * positive; 0 on success. */
 typedef struct qk_diag_invert_args {
   qk_lattice_t lat;
   qk_local_t in, *out;
-  int32_t square;
+  int32_t square, positive;
   double shift; /* 0 without `square` */
   double most;
   int64_t *singular;

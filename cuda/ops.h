@@ -59,13 +59,13 @@ typedef struct qk_device_info {
  *   hop(n) = sum_mu [ (1 - s g_mu) U_mu(n) in(n+mu) + (1 + s g_mu) U_mu(n-mu)^+ in(n-mu) ]
  *            each direction times weight[mu]; s = +1, or -1 for dagger. A hop across the global
  *            edge of direction mu takes the factor phase[mu] forwards and its conjugate backwards
- *   diag_on_sum == 0:  out = c_hop*hop + c_z*T z + c_x*x
- *   diag_on_sum == 1:  out = T (c_hop*hop + c_z*z) + c_x*x
+ *   diag_on_sum == 0:  out = c_hop*hop + c_z*T z + c_x*x + c_y*y
+ *   diag_on_sum == 1:  out = T (c_hop*hop + c_z*z) + c_x*x + c_y*y
  *
  * T is `diag`, T^+ for dagger. c_hop == 0 leaves the hop out (in is not read).
  * out_parity QK_FULL: in, out, x, z are full fields. QK_EVEN/QK_ODD: out, x, z hold that parity, in
- * the other one (the kernel is given single-parity views). x, z may be absent (data NULL) when
- * their coefficient is 0; x may be the same as out, in and z never (z == in is allowed).
+ * the other one (the kernel is given single-parity views). x, y, z may be absent (data NULL) when
+ * their coefficient is 0; x and y may be the same as out, in and z never (z == in is allowed).
  * All fields have one precision, block shape and nrhs; links and diag have that precision too.
  * Work: 1320 flop a site for the hop, 504 for a clover term.
  */
@@ -78,7 +78,7 @@ typedef struct qk_hop_args {
       [4]; /* > 0: hops between blocks of these extents (local coordinates) are left out; 0: none */
   int32_t dagger;
   int32_t diag_on_sum;
-  double c_hop, c_z, c_x;
+  double c_hop, c_z, c_x, c_y;
   /* Complex boundary phase per direction; 0 cuts the boundary (what is beyond must be finite). */
   double phase[4][2];
   double weight[4]; /* of the hops of a direction; 0 says 1, so that no weights are all 1 */
@@ -86,7 +86,7 @@ typedef struct qk_hop_args {
   const uint8_t *minus;
   qk_links_t links;
   qk_local_t diag;
-  qk_spinor_t in, z, x, out;
+  qk_spinor_t in, z, x, y, out;
   /* Per direction that is split: half-spinors received from the rank behind ([0], already
    * multiplied by U^+ by the sender) and ahead ([1], projected only). Parity of the input sites;
    * for QK_FULL out_parity the even input parity first, then the odd one,

@@ -86,9 +86,11 @@ typedef struct qk_spinor {
   qk_subset_t subset;
   int32_t ncomp;
   int32_t nrhs;
-  int32_t inner;  /* vectors that a RHS has: 1 (0 says the same); kernels take no more yet */
+  /* Vectors that a RHS has, which stand one behind the other and have nsites together; 0 says 1.
+   * What knows sites (hop, sources, wire order, transfers) takes one of them, BLAS all. */
+  int32_t inner;
   int32_t ntile;  /* 0: tiles of one RHS by 8 sites (nrhs == 1); else (nrhs + 7) / 8 */
-  int64_t nsites; /* vcb, 2*vcb for QK_FULL, or the padded face for ghosts */
+  int64_t nsites; /* vcb, 2*vcb for QK_FULL, or the padded face for ghosts; times inner */
 } qk_spinor_t;
 
 /* SU(3) links joining n to n+mu, as 18, 12 or 8 reals. Per tile of 8 sites (full lattice, even then

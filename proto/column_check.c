@@ -116,6 +116,19 @@ static qk_status_t check_extras(Quark__SourceKind source, const Quark__Column *c
   return qk_momentum_check(p, dims, what, why);
 }
 
+/* Which of the two vectors of a doublet's source are not 0. */
+static qk_status_t check_flavour(int flavour, const qk_shape_t *shape, const char *what,
+                                 char why[QK_WHY]) {
+  const bool two = qk_shape_vectors(shape) > 1;
+  if (flavour == 0 || flavour == 1 || (flavour == -1 && two)) return QK_OK;
+  if (two)
+    return refuse(why, QK_BAD_ARGUMENT, "%s: flavour = %d is outside -1 .. 1", what, flavour);
+  return refuse(why, QK_BAD_ARGUMENT,
+                "%s: flavour = %d: right-hand sides of this action have one flavour, only 1 is "
+                "accepted",
+                what, flavour);
+}
+
 qk_status_t qk_column_check(Quark__SourceKind source, const Quark__Column *c,
                             const qk_shape_t *shape, const char *what, char why[QK_WHY]) {
   const bool noise = qk_source_is_noise(source);
@@ -131,7 +144,8 @@ qk_status_t qk_column_check(Quark__SourceKind source, const Quark__Column *c,
   if (c->colour < least || c->colour > 2)
     return refuse(why, QK_BAD_ARGUMENT, "%s: colour = %d is outside %d .. 2", what, c->colour,
                   least);
-  return check_extras(source, c, what, shape->dims, why);
+  status = check_flavour(c->flavour, shape, what, why);
+  return status == QK_OK ? check_extras(source, c, what, shape->dims, why) : status;
 }
 
 /* ---- contractions -------------------------------------------------------------------------- */

@@ -69,7 +69,8 @@ enum {
   QK_FEATURE_DATA_ENDPOINTS = 7,
   QK_FEATURE_BLOCK_SUMS = 8,
   QK_FEATURE_FLAVOUR = 9,
-  QK_FEATURE_EVOLVE = 10 /* evolve_from of LOAD */
+  QK_FEATURE_EVOLVE = 10, /* evolve_from of LOAD */
+  QK_FEATURE_COLUMN_FLAVOUR = 11
 };
 
 #define QK_SMEAR_ALPHA_MAX 10.0           /* Gaussian smearing: |alpha| */

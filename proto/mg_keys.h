@@ -30,7 +30,8 @@
   X(TOL, "mg-tol", "TOL,...", "residual that ends GCR early, from level 1 on; or none")            \
   X(STORE, "mg-store", "single|half,...", "storage of coarse matrices, from level 1 on")           \
   X(TWIST, "mg-twist", "F,...", "factor of mu on each level from 1 on, of twisted actions")        \
-  X(DEFLATE, "mg-deflate", "N", "vectors of the coarsest level that are deflated, or none")        \
+  X(DEFLATE, "mg-deflate", "N",                                                                    \
+    "vectors of the coarsest level that are deflated, or none (doublets: none)")                   \
   X(GRAPHS, "mg-graphs", "yes|no", "launch a cycle as one graph if the backend supports it")       \
   X(SEED, "mg-seed", "N", "seed of the random vectors that the multigrid setup starts from")
 

@@ -6,8 +6,17 @@ qk_shape_t qk_shape_usual(void) {
   return (qk_shape_t){.site_reals = QK_SITE_REALS, .columns = QK_PROPAGATOR_COLUMNS};
 }
 
+static bool is_of(const qk_shape_t *shape, uint32_t vectors) {
+  return shape->site_reals == vectors * QK_SITE_REALS &&
+         shape->columns == vectors * QK_PROPAGATOR_COLUMNS;
+}
+
 bool qk_shape_is_usual(const qk_shape_t *shape) {
-  return shape->site_reals == QK_SITE_REALS && shape->columns == QK_PROPAGATOR_COLUMNS;
+  return is_of(shape, 1);
+}
+
+int qk_shape_vectors(const qk_shape_t *shape) {
+  return is_of(shape, 2) ? 2 : 1;
 }
 
 bool qk_shape_same(const qk_shape_t *a, const qk_shape_t *b) {

@@ -23,6 +23,9 @@ typedef struct qk_shape {
 qk_shape_t qk_shape_usual(void);
 /* Whether its fields are [spin][colour]. */
 bool qk_shape_is_usual(const qk_shape_t *shape);
+/* Fields of [spin][colour] that a right-hand side has, one after the other: 2 for a doublet, whose
+ * upper flavour is the first; else 1. */
+int qk_shape_vectors(const qk_shape_t *shape);
 bool qk_shape_same(const qk_shape_t *a, const qk_shape_t *b);
 /* NULL, or what is wrong: the volume is 1 to 2^31 - 1, a site has an even number of reals up to
  * QK_SITE_REALS_MAX, and there are no more columns than complex numbers at a site. */

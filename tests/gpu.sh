@@ -122,7 +122,7 @@ tests=(test_kernels_hop test_kernels_hop_masks test_kernels_local test_kernels_d
   test_kernels_smear test_kernels_device
   test_conformance_operators test_field test_smear test_gaugefield test_evolve test_operator test_solver
   test_engine_faults test_mg_faults
-  test_smoother test_galerkin test_multigrid_setup test_cycle test_flavours test_lanczos test_mg_file test_mg_evolve test_setup
+  test_smoother test_galerkin test_multigrid_setup test_cycle test_flavours test_doublet test_lanczos test_mg_file test_mg_evolve test_setup test_plan
   test_mixed test_reference test_peers test_contract test_correlators test_chroma)
 for name in "${tests[@]}"; do
   path=$(program "$name")
@@ -235,6 +235,8 @@ if [ -n "$sanitizer" ]; then
         check "$tool bench_mg $batch" "${run[@]}" "$bench_mg" --gauge builtin:weak:4x4x4x8:1 --tol 1e-2 --batch $batch
         check "$tool flavours $batch" "${run[@]}" "$bench_mg" --gauge builtin:weak:4x4x4x8:1 --tol 1e-2 --batch $batch \
           --flavours 1 --action 'twisted-clover;mass=0.2;mu=0.1;csw=1'
+        check "$tool doublet $batch" "${run[@]}" "$bench_mg" --gauge builtin:weak:4x4x4x8:1 --tol 1e-2 --batch $batch \
+          --action 'doublet;mass=0.2;mu=0.1;epsilon=0.08;csw=1'
       done
     elif [ -n "$bench_mg" ] && [ $tool = memcheck ]; then
       check "$tool bench_mg" "${run[@]}" "$bench_mg" --gauge builtin:weak:8x8x8x8:1 --kappa 0.12 --csw 1 \
@@ -242,6 +244,9 @@ if [ -n "$sanitizer" ]; then
         --mg mg-setup-iterations=2 --mg mg-setup-passes=none
       check "$tool flavours" "${run[@]}" "$bench_mg" --gauge builtin:weak:8x8x8x8:1 --tol 1e-3 --batch 3,12 --flavours 1 \
         --action 'twisted-clover;mass=0.1;mu=0.1;csw=1' --mg mg-levels=3 --mg mg-blocks=2x2x2x2 --mg mg-vectors=24,24 \
+        --mg mg-setup-iterations=2 --mg mg-setup-passes=none
+      check "$tool doublet" "${run[@]}" "$bench_mg" --gauge builtin:weak:8x8x8x8:1 --tol 1e-3 --batch 3 \
+        --action 'doublet;mass=0.1;mu=0.1;epsilon=0.08;csw=1' --mg mg-levels=3 --mg mg-blocks=2x2x2x2 --mg mg-vectors=24,24 \
         --mg mg-setup-iterations=2 --mg mg-setup-passes=none
     fi
   done

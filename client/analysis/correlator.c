@@ -101,6 +101,12 @@ qk_status_t qk_correlator_compute(qk_h5file_t *file, const char *channel, qk_cor
   if (strcmp(channel, "pion") != 0)
     return qk_fail(err, QK_UNSUPPORTED, "channel \"%s\": only pion is known", channel);
   const qk_h5meta_t *meta = qk_h5file_meta(file);
+  if (meta->site_reals != QK_H5_SITE_REALS)
+    return qk_fail(
+        err, QK_UNSUPPORTED,
+        "fields of %d real numbers at a site: contractions are defined for %d (4 spins, 3 "
+        "colours), not for the two flavours of a doublet",
+        meta->site_reals, QK_H5_SITE_REALS);
   const int64_t space = (int64_t)meta->dims[0] * meta->dims[1] * meta->dims[2],
                 n = qk_h5file_nrhs(file);
   qk_correlator_t out = {.nt = meta->dims[3]};
@@ -117,7 +123,7 @@ qk_status_t qk_correlator_compute(qk_h5file_t *file, const char *channel, qk_cor
   }
   for (int64_t i = 0; i < n; i++) {
     if ((status = qk_h5file_read(file, i, 64, x, err)) != QK_OK) goto fail;
-    add_norms(&out, x, space * 24);
+    add_norms(&out, x, space * meta->site_reals);
   }
   if (is_noise(out.source))
     for (int t = 0; t < out.nt; t++) out.c[t] /= (double)n * (double)space;

@@ -11,7 +11,7 @@
 #include "client/analysis/h5meta_impl.h"
 #include "daemon/base/version.h"
 
-enum { RANK = 7, SPIN = 4, COLOUR = 3, CHUNK_BYTES = 1 << 26, MAX_RHS = 1 << 24 };
+enum { RANK = 8, SPIN = 4, COLOUR = 3, CHUNK_BYTES = 1 << 26, MAX_RHS = 1 << 24 };
 
 struct qk_h5file {
   hid_t file, dataset;
@@ -21,7 +21,8 @@ struct qk_h5file {
   qk_h5meta_t meta;
   qk_h5column_t *column;
   int64_t nrhs;
-  hsize_t extent[RANK]; /* rhs, t, z, y, x, spin, colour */
+  hsize_t extent[RANK]; /* rhs, [flavour,] t, z, y, x, spin, colour */
+  int rank;             /* 8 of two flavours, else 7 */
   hsize_t slices;       /* of a chunk; of a file that is written */
   bool single;          /* the dataset has no axis for right-hand sides */
   int bits;
@@ -56,29 +57,45 @@ void qk_h5file_close(qk_h5file_t *file) {
   free(file);
 }
 
-/* Chunks are whole right-hand sides, or as many time slices of one as fit CHUNK_BYTES and divide
- * the extent in t: a chunk that is used in part would be written whole. */
+const char *qk_h5file_axes(int32_t site_reals) {
+  return site_reals == QK_H5_TWO_SITE_REALS
+             ? "8 dimensions [rhs][flavour][t][z][y][x][spin][colour]"
+             : "7 dimensions [rhs][t][z][y][x][spin][colour]";
+}
+
+static bool is_two(const qk_h5file_t *f) {
+  return f->meta.site_reals == QK_H5_TWO_SITE_REALS;
+}
+
+/* The axis t. */
+static int axis_t(const qk_h5file_t *f) {
+  return f->rank - 6;
+}
+
+/* Chunks are whole right-hand sides, each flavour one, or as many time slices as fit CHUNK_BYTES
+ * and divide the extent in t: a chunk that is used in part would be written whole. */
 static hsize_t slices_of_chunk(const qk_h5file_t *f) {
+  const hsize_t nt = f->extent[axis_t(f)];
   hsize_t slice = (hsize_t)f->bits / 4;
-  for (int i = 2; i < RANK; i++) slice *= f->extent[i];
+  for (int i = axis_t(f) + 1; i < f->rank; i++) slice *= f->extent[i];
   hsize_t n = CHUNK_BYTES / slice;
-  if (n > f->extent[1]) n = f->extent[1];
-  while (n > 1 && f->extent[1] % n != 0) n--;
+  if (n > nt) n = nt;
+  while (n > 1 && nt % n != 0) n--;
   return n < 1 ? 1 : n;
 }
 
 static hid_t create_dataset(const qk_h5file_t *f) {
   hsize_t chunk[RANK];
   memcpy(chunk, f->extent, sizeof chunk);
-  chunk[0] = 1;
-  chunk[1] = f->slices;
+  for (int i = 0; i < axis_t(f); i++) chunk[i] = 1;
+  chunk[axis_t(f)] = f->slices;
 
   const hid_t type =
       qk_h5_complex_type(f->name[0], f->name[1], f->bits == 32 ? H5T_IEEE_F32LE : H5T_IEEE_F64LE);
-  const hid_t space = H5Screate_simple(RANK, f->extent, NULL);
+  const hid_t space = H5Screate_simple(f->rank, f->extent, NULL);
   const hid_t create = H5Pcreate(H5P_DATASET_CREATE);
   hid_t dataset = -1;
-  if (type >= 0 && space >= 0 && create >= 0 && H5Pset_chunk(create, RANK, chunk) >= 0)
+  if (type >= 0 && space >= 0 && create >= 0 && H5Pset_chunk(create, f->rank, chunk) >= 0)
     dataset = H5Dcreate2(f->file, "field", type, space, H5P_DEFAULT, create, H5P_DEFAULT);
   if (create >= 0) H5Pclose(create);
   if (space >= 0) H5Sclose(space);
@@ -101,8 +118,23 @@ static qk_status_t check_shape(const qk_h5file_t *f, qk_err_t *err) {
   return QK_OK;
 }
 
+/* Of a field with these extents. */
+static void set_extents(qk_h5file_t *f) {
+  const int32_t *dims = f->meta.dims;
+  f->rank = is_two(f) ? RANK : RANK - 1;
+  f->extent[0] = (hsize_t)f->nrhs;
+  f->extent[1] = 2; /* of one flavour it is overwritten */
+  for (int mu = 0; mu < 4; mu++) f->extent[axis_t(f) + mu] = (hsize_t)dims[3 - mu];
+  f->extent[f->rank - 2] = SPIN;
+  f->extent[f->rank - 1] = COLOUR;
+}
+
 qk_status_t qk_h5file_create(const char *path, const qk_h5meta_t *meta, int bits, int64_t nrhs,
                              qk_h5file_t **file, qk_err_t *err) {
+  if (meta->site_reals != QK_H5_TWO_SITE_REALS) {
+    const qk_status_t known = qk_h5_check_site_reals(path, meta->site_reals, true, err);
+    if (known != QK_OK) return known;
+  }
   if (bits != 32 && bits != 64)
     return qk_fail(err, QK_BAD_ARGUMENT, "%s: bits = %d, must be 32 or 64", path, bits);
   qk_h5file_t *f = file_new(path);
@@ -113,14 +145,7 @@ qk_status_t qk_h5file_create(const char *path, const qk_h5meta_t *meta, int bits
   qk_status_t status = check_shape(f, err);
   if (status != QK_OK) goto fail;
   snprintf(f->meta.program, sizeof f->meta.program, "quarkd %s", qk_version());
-  const hsize_t extent[RANK] = {(hsize_t)nrhs,
-                                (hsize_t)meta->dims[3],
-                                (hsize_t)meta->dims[2],
-                                (hsize_t)meta->dims[1],
-                                (hsize_t)meta->dims[0],
-                                SPIN,
-                                COLOUR};
-  memcpy(f->extent, extent, sizeof extent);
+  set_extents(f);
   f->slices = slices_of_chunk(f);
   f->column = malloc((size_t)nrhs * sizeof *f->column);
   if (!f->column || asprintf(&f->part, "%s.%ld.part", path, (long)getpid()) < 0) {
@@ -156,7 +181,7 @@ static bool read_rhs(const qk_h5file_t *f, int64_t rhs, int bits, void *data) {
   const hid_t memory_type =
       qk_h5_complex_type(f->name[0], f->name[1], bits == 32 ? H5T_NATIVE_FLOAT : H5T_NATIVE_DOUBLE);
   const hid_t file_space = H5Dget_space(f->dataset);
-  const hid_t memory_space = H5Screate_simple(RANK - 1, count + 1, NULL);
+  const hid_t memory_space = H5Screate_simple(f->rank - 1, count + 1, NULL);
   const bool ok =
       memory_type >= 0 && file_space >= 0 && memory_space >= 0 &&
       H5Sselect_hyperslab(file_space, H5S_SELECT_SET, start + skip, NULL, count + skip, NULL) >=
@@ -174,10 +199,14 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "chunks are written as
  * and in the file; without fill values, right-hand sides that are never written would read as
  * anything. */
 static bool write_rhs(const qk_h5file_t *f, int64_t rhs, const uint8_t *data) {
-  hsize_t at[RANK] = {(hsize_t)rhs};
-  const size_t bytes = qk_h5file_rhs_bytes(f, f->bits) / f->extent[1] * f->slices;
-  for (; at[1] < f->extent[1]; at[1] += f->slices, data += bytes)
+  const int t = axis_t(f);
+  const hsize_t chunks = f->extent[t] / f->slices, flavours = is_two(f) ? 2 : 1;
+  const size_t bytes = qk_h5file_rhs_bytes(f, f->bits) / (flavours * chunks);
+  for (hsize_t i = 0; i < flavours * chunks; i++, data += bytes) {
+    hsize_t at[RANK] = {(hsize_t)rhs, i / chunks};
+    at[t] = i % chunks * f->slices;
     if (H5Dwrite_chunk(f->dataset, H5P_DEFAULT, 0, at, bytes, data) < 0) return false;
+  }
   return true;
 }
 
@@ -213,7 +242,8 @@ qk_status_t qk_h5file_set_column(qk_h5file_t *file, int64_t rhs, const qk_h5colu
 
 qk_status_t qk_h5file_commit(qk_h5file_t *file, qk_err_t *err) {
   H5Eclear2(H5E_DEFAULT);
-  qk_status_t status = qk_h5column_write(file->file, file->path, file->column, file->nrhs, err);
+  qk_status_t status =
+      qk_h5column_write(file->file, file->path, is_two(file), file->column, file->nrhs, err);
   if (status != QK_OK) return status;
   herr_t bad = H5Dclose(file->dataset);
   file->dataset = file->fd = -1;
@@ -228,11 +258,11 @@ qk_status_t qk_h5file_commit(qk_h5file_t *file, qk_err_t *err) {
 
 typedef struct search {
   char name[256], link[256]; /* link: the last one, which is not followed */
+  int least, most;           /* dimensions */
   int found;
 } search_t;
 
-/* Counts the datasets of six or seven dimensions in the root group and keeps the last one's name.
- */
+/* Counts the datasets with that many dimensions in the root group and keeps the last one's name. */
 static herr_t find_dataset(hid_t root, const char *name, const H5L_info_t *info, void *arg) {
   search_t *s = arg;
   if (info->type != H5L_TYPE_HARD) {
@@ -244,7 +274,7 @@ static herr_t find_dataset(hid_t root, const char *name, const H5L_info_t *info,
   if (H5Iget_type(object) == H5I_DATASET) {
     const hid_t space = H5Dget_space(object);
     const int rank = space < 0 ? 0 : H5Sget_simple_extent_ndims(space);
-    if ((rank == RANK || rank == RANK - 1) && strlen(name) < sizeof s->name) {
+    if (rank >= s->least && rank <= s->most && strlen(name) < sizeof s->name) {
       s->found++;
       strcpy(s->name, name);
     }
@@ -254,8 +284,10 @@ static herr_t find_dataset(hid_t root, const char *name, const H5L_info_t *info,
   return 0;
 }
 
-static qk_status_t open_dataset(qk_h5file_t *f, const char *name, qk_err_t *err) {
-  search_t s = {.found = 0};
+/* said: the attribute site_reals; 0: it is not there. */
+static qk_status_t open_dataset(qk_h5file_t *f, const char *name, int32_t said, qk_err_t *err) {
+  search_t s = {.least = said == QK_H5_TWO_SITE_REALS ? RANK - 1 : RANK - 2,
+                .most = said == QK_H5_SITE_REALS ? RANK - 1 : RANK};
   if (!name) {
     name = "field";
     if (H5Lexists(f->file, name, H5P_DEFAULT) <= 0) {
@@ -263,10 +295,8 @@ static qk_status_t open_dataset(qk_h5file_t *f, const char *name, qk_err_t *err)
       if (s.found == 0 && *s.link) return qk_h5_dataset(f->file, f->path, s.link, &f->dataset, err);
       if (s.found != 1)
         return qk_fail(err, QK_BAD_FORMAT,
-                       "%s: no dataset \"field\" and %d others with the 7 dimensions "
-                       "[rhs][t][z][y][x][spin][colour], "
-                       "expected one",
-                       f->path, s.found);
+                       "%s: no dataset \"field\" and %d others with the %s, expected one", f->path,
+                       s.found, qk_h5file_axes(said));
       name = s.name;
     }
   }
@@ -301,24 +331,36 @@ static qk_status_t read_type(qk_h5file_t *f, qk_err_t *err) {
   return QK_OK;
 }
 
-static qk_status_t read_shape(qk_h5file_t *f, qk_err_t *err) {
+/* The extents of the dataset, whose axes the attribute decides, or without it their number. */
+static qk_status_t read_extents(qk_h5file_t *f, int32_t said, qk_err_t *err) {
   const hid_t space = H5Dget_space(f->dataset);
   const int rank = space < 0 ? -1 : H5Sget_simple_extent_ndims(space);
-  f->single = rank == RANK - 1;
+  f->meta.site_reals = said ? said : rank == RANK ? QK_H5_TWO_SITE_REALS : QK_H5_SITE_REALS;
+  f->rank = is_two(f) ? RANK : RANK - 1;
+  f->single = rank == f->rank - 1;
   f->extent[0] = 1;
-  if (rank == RANK || f->single)
-    H5Sget_simple_extent_dims(space, f->extent + (f->single ? 1 : 0), NULL);
+  const bool fits = rank == f->rank || f->single;
+  if (fits) H5Sget_simple_extent_dims(space, f->extent + (f->single ? 1 : 0), NULL);
   if (space >= 0) H5Sclose(space);
-  if (rank != RANK && rank != RANK - 1)
-    return qk_fail(err, QK_BAD_FORMAT,
-                   "%s: field has %d dimensions, expected 7: [rhs][t][z][y][x][spin][colour]",
-                   f->path, rank);
-  if (f->extent[5] != SPIN || f->extent[6] != COLOUR)
+  if (fits) return QK_OK;
+  return qk_fail(err, QK_BAD_FORMAT, "%s: field has %d dimensions%s, expected the %s", f->path,
+                 rank, said ? is_two(f) ? " and site_reals = 48" : " and site_reals = 24" : "",
+                 qk_h5file_axes(f->meta.site_reals));
+}
+
+static qk_status_t read_shape(qk_h5file_t *f, int32_t said, qk_err_t *err) {
+  const qk_status_t status = read_extents(f, said, err);
+  if (status != QK_OK) return status;
+  const hsize_t spins = f->extent[f->rank - 2], colours = f->extent[f->rank - 1];
+  if (spins != SPIN || colours != COLOUR)
     return qk_fail(err, QK_BAD_FORMAT,
                    "%s: field ends in [%llu][%llu], expected [4 spins][3 colours]", f->path,
-                   (unsigned long long)f->extent[5], (unsigned long long)f->extent[6]);
+                   (unsigned long long)spins, (unsigned long long)colours);
+  if (is_two(f) && f->extent[1] != 2)
+    return qk_fail(err, QK_BAD_FORMAT, "%s: field has %llu flavours, expected 2 in the %s", f->path,
+                   (unsigned long long)f->extent[1], qk_h5file_axes(f->meta.site_reals));
   for (int mu = 0; mu < 4; mu++) {
-    const hsize_t n = f->extent[4 - mu];
+    const hsize_t n = f->extent[axis_t(f) + 3 - mu];
     if (n > QK_H5FILE_MAX_EXTENT) /* which dims cannot tell */
       return qk_fail(err, QK_BAD_GEOMETRY, "%s: field has %llu sites in %c, must be 1 to %d",
                      f->path, (unsigned long long)n, "xyzt"[mu], QK_H5FILE_MAX_EXTENT);
@@ -348,10 +390,11 @@ qk_status_t qk_h5file_open(const char *path, const char *dataset, qk_h5file_t **
   qk_h5file_t *f = file_new(path);
   if (!f) return qk_fail(err, QK_NO_MEMORY, "%s: no memory", path);
   qk_status_t status;
+  int32_t said = 0;
   if ((status = qk_h5_open(path, &f->file, err)) != QK_OK) goto fail;
-  if ((status = qk_h5meta_check(f->file, path, err)) != QK_OK) goto fail;
-  if ((status = open_dataset(f, dataset, err)) != QK_OK) goto fail;
-  if ((status = read_shape(f, err)) != QK_OK) goto fail;
+  if ((status = qk_h5meta_site_reals(f->file, path, &said, err)) != QK_OK) goto fail;
+  if ((status = open_dataset(f, dataset, said, err)) != QK_OK) goto fail;
+  if ((status = read_shape(f, said, err)) != QK_OK) goto fail;
   if ((status = read_type(f, err)) != QK_OK) goto fail;
   if ((status = read_meta(f, err)) != QK_OK) goto fail;
   *file = f;
@@ -375,7 +418,7 @@ int qk_h5file_bits(const qk_h5file_t *file) {
 
 size_t qk_h5file_rhs_bytes(const qk_h5file_t *file, int bits) {
   size_t n = (size_t)bits / 4;
-  for (int i = 1; i < RANK; i++) n *= (size_t)file->extent[i];
+  for (int i = 1; i < file->rank; i++) n *= (size_t)file->extent[i];
   return n;
 }
 

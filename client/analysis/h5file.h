@@ -2,14 +2,17 @@
  * h5file.h: spinor fields in HDF5 files: right-hand sides, solutions and propagators.
  *
  * Layout     dataset "field" [rhs][t][z][y][x][spin][colour] of compounds {r, i}, 32 or 64 bit
- *            floats; dataset "columns" [rhs], one compound a right-hand side; everything else in
- *            attributes of the root group. client/README.md describes each.
+ *            floats; of doublets [rhs][flavour][t][z][y][x][spin][colour], the upper flavour first,
+ *            with site_reals 48; dataset "columns" [rhs], one compound a right-hand side;
+ *            everything else in attributes of the root group. client/README.md describes each.
  * Memory     One right-hand side at a time, in wire order: x runs fastest of the sites; a site has
- *            4 spins x 3 colours, colour fastest; real and imaginary part alternate.
+ *            4 spins x 3 colours, colour fastest; real and imaginary part alternate. Of a doublet
+ *            the whole field of the upper flavour, then that of the lower.
  * Writing    The file grows under a temporary name, which commit changes to its own. An older file
  *            of that name stays until then.
- * Reading    Files of other programs are read if they have the field in its shape. Numbers of
- *            either byte order and precision are converted.
+ * Reading    Files of other programs are read if they have the field in its shape. Without the
+ *            attribute site_reals eight dimensions are a doublet, fewer are not. Numbers of either
+ *            byte order and precision are converted.
  * Errors     QK_IO_ERROR, QK_BAD_FORMAT, QK_BAD_GEOMETRY, QK_TOO_LARGE, QK_BAD_ARGUMENT,
  *            QK_UNSUPPORTED (version), QK_NO_MEMORY; the text names file, object, what was expected
  *            and what was found.
@@ -30,7 +33,7 @@ enum { QK_H5FILE_MAX_EXTENT = 1 << 16 }; /* sites in one direction */
 
 typedef struct qk_h5file qk_h5file_t;
 
-/* bits: 32 or 64; nrhs >= 1. Nothing is left behind on error. */
+/* bits: 32 or 64; nrhs >= 1; meta->site_reals: 24 or 48. Nothing is left behind on error. */
 qk_status_t qk_h5file_create(const char *path, const qk_h5meta_t *meta, int bits, int64_t nrhs,
                              qk_h5file_t **file, qk_err_t *err);
 /* data: qk_h5file_rhs_bytes in the precision of the file. rhs may come in any order; a second write
@@ -43,12 +46,15 @@ qk_status_t qk_h5file_set_column(qk_h5file_t *file, int64_t rhs, const qk_h5colu
 /* Gives the complete file its name. The file must still be closed afterwards. */
 qk_status_t qk_h5file_commit(qk_h5file_t *file, qk_err_t *err);
 
-/* dataset NULL: "field", or the only dataset of seven dimensions; six for one right-hand side. */
+/* dataset NULL: "field", or the only dataset of seven dimensions; six for one right-hand side. Of a
+ * doublet eight and seven. */
 qk_status_t qk_h5file_open(const char *path, const char *dataset, qk_h5file_t **file,
                            qk_err_t *err);
 const qk_h5meta_t *qk_h5file_meta(const qk_h5file_t *file);
 int64_t qk_h5file_nrhs(const qk_h5file_t *file);
 int qk_h5file_bits(const qk_h5file_t *file);
+/* "7 dimensions [rhs][t][z][y][x][spin][colour]", of fields with so many reals at a site. */
+const char *qk_h5file_axes(int32_t site_reals);
 /* Bytes of one right-hand side at this precision. */
 size_t qk_h5file_rhs_bytes(const qk_h5file_t *file, int bits);
 /* One right-hand side as 32 or 64 bit floats. */

@@ -55,7 +55,7 @@ typedef struct record {
   char status[24], source[16];
   double true_residual, seconds;
   int64_t iterations;
-  int32_t site[4], spin, colour, momentum[3], every, gamma;
+  int32_t site[4], spin, colour, momentum[3], every, gamma, flavour;
   uint64_t seed;
 } record_t;
 
@@ -79,8 +79,10 @@ static const member_t members[] = {
     MEMBER(spin, QK_H5_INT, 1, false),       MEMBER(colour, QK_H5_INT, 1, false),
     MEMBER(seed, QK_H5_INT, 1, true),        MEMBER(momentum, QK_H5_INT, 3, false),
     MEMBER(every, QK_H5_INT, 1, false),      MEMBER(gamma, QK_H5_INT, 1, false),
+    MEMBER(flavour, QK_H5_INT, 1, false),
 };
-enum { NMEMBER = sizeof members / sizeof members[0] };
+/* The last member is in files of two flavours only. */
+enum { NMEMBER = sizeof members / sizeof members[0], NUSUAL = NMEMBER - 1 };
 
 static hid_t text_type(size_t size) {
   hid_t type = H5Tcopy(H5T_C_S1);
@@ -102,12 +104,16 @@ qk_status_t qk_h5meta_read(hid_t root, const char *where, qk_h5meta_t *meta, qk_
   return status != QK_OK ? status : qk_h5attr_read(root, where, attributes, NATTRIBUTE, meta, err);
 }
 
-qk_status_t qk_h5meta_check(hid_t root, const char *where, qk_err_t *err) {
+qk_status_t qk_h5meta_site_reals(hid_t root, const char *where, int32_t *site_reals,
+                                 qk_err_t *err) {
   static const qk_h5attr_t attribute = QK_H5ATTR(qk_h5meta_t, site_reals, QK_H5_INT, 1);
-  qk_h5meta_t meta;
-  qk_h5meta_init(&meta);
-  const qk_status_t status = qk_h5attr_read(root, where, &attribute, 1, &meta, err);
-  return status != QK_OK ? status : qk_h5_check_site_reals(where, meta.site_reals, err);
+  qk_h5meta_t meta = {.site_reals = 0};
+  const bool there = H5Aexists(root, "site_reals") > 0;
+  qk_status_t status = qk_h5attr_read(root, where, &attribute, 1, &meta, err);
+  if (status == QK_OK && there && meta.site_reals != QK_H5_TWO_SITE_REALS)
+    status = qk_h5_check_site_reals(where, meta.site_reals, true, err);
+  if (status == QK_OK) *site_reals = meta.site_reals;
+  return status;
 }
 
 static hid_t number_type(const member_t *m, bool in_file) {
@@ -117,14 +123,14 @@ static hid_t number_type(const member_t *m, bool in_file) {
   return in_file ? H5T_STD_I32LE : H5T_NATIVE_INT32;
 }
 
-/* The compound of a record, packed in the file. */
-static hid_t record_type(bool in_file) {
+/* The compound of the first n members of a record, packed in the file. */
+static hid_t record_type(bool in_file, int n) {
   size_t packed = 0;
-  for (int i = 0; i < NMEMBER; i++) packed += members[i].size * (size_t)members[i].count;
+  for (int i = 0; i < n; i++) packed += members[i].size * (size_t)members[i].count;
   const hid_t record = H5Tcreate(H5T_COMPOUND, in_file ? packed : sizeof(record_t));
   size_t offset = 0;
   bool ok = record >= 0;
-  for (int i = 0; i < NMEMBER && ok; i++) {
+  for (int i = 0; i < n && ok; i++) {
     const member_t *m = &members[i];
     const hsize_t count = (hsize_t)m->count;
     const hid_t type = m->kind == QK_H5_TEXT ? text_type(m->size)
@@ -153,6 +159,7 @@ static void to_record(record_t *r, const qk_h5column_t *c) {
   memcpy(r->momentum, c->momentum, sizeof r->momentum);
   r->every = c->every;
   r->gamma = c->gamma;
+  r->flavour = c->flavour;
 }
 
 static bool parse_status(const char *name, qk_status_t *status) {
@@ -179,15 +186,17 @@ static bool from_record(qk_h5column_t *c, const record_t *r) {
   memcpy(c->momentum, r->momentum, sizeof c->momentum);
   c->every = r->every;
   c->gamma = r->gamma;
+  c->flavour = r->flavour;
   char name[sizeof r->status + 1];
   snprintf(name, sizeof name, "%.*s", (int)sizeof r->status, r->status);
   return parse_status(name, &c->status);
 }
 
-qk_status_t qk_h5column_write(hid_t root, const char *where, const qk_h5column_t *column, int64_t n,
-                              qk_err_t *err) {
+qk_status_t qk_h5column_write(hid_t root, const char *where, bool two, const qk_h5column_t *column,
+                              int64_t n, qk_err_t *err) {
   const hsize_t extent = (hsize_t)n;
-  const hid_t file_type = record_type(true), memory_type = record_type(false);
+  const int nmember = two ? NMEMBER : NUSUAL;
+  const hid_t file_type = record_type(true, nmember), memory_type = record_type(false, nmember);
   const hid_t space = H5Screate_simple(1, &extent, NULL);
   hid_t dataset = -1;
   qk_status_t status = QK_OK;
@@ -221,7 +230,7 @@ static int64_t rows_of(hid_t dataset) {
 
 /* Members that the file does not have stay as they were. */
 static bool read_records(hid_t dataset, record_t *record) {
-  const hid_t memory_type = record_type(false);
+  const hid_t memory_type = record_type(false, NMEMBER);
   if (memory_type < 0) return false;
   const bool ok = H5Dread(dataset, memory_type, H5S_ALL, H5S_ALL, H5P_DEFAULT, record) >= 0;
   H5Tclose(memory_type);

@@ -13,7 +13,9 @@
 #include "proto/limits.h"
 #include "proto/status.h"
 
-enum { QK_H5_SITE_REALS = QK_SITE_REALS }; /* of the fields that these programs read and write */
+/* Of the fields that these programs read and write: usual ones, and those of doublets, which have
+ * two flavours. */
+enum { QK_H5_SITE_REALS = QK_SITE_REALS, QK_H5_TWO_SITE_REALS = 2 * QK_SITE_REALS };
 
 /* What all columns have in common. Unknown numbers are NaN; unknown texts are empty. */
 typedef struct qk_h5meta {
@@ -50,6 +52,7 @@ typedef struct qk_h5column {
   int32_t momentum[3]; /* of the source's phase */
   int32_t every;       /* noise on time slices t, t + every, ...; 0: as t says */
   int32_t gamma;       /* of a sequential source; -1: none */
+  int32_t flavour;     /* of a doublet's source: 1 upper, -1 lower; 0: both, or not known */
 } qk_h5column_t;
 
 /* Sets everything to unknown: NaN, empty, dims zero; site_reals to QK_H5_SITE_REALS, which is what

@@ -15,16 +15,17 @@ enum { QK_H5FILE_VERSION = 1 };
 
 /* Writes the attributes of the root group. Unknown members are not written. */
 qk_status_t qk_h5meta_write(hid_t root, const char *where, const qk_h5meta_t *meta, qk_err_t *err);
-/* QK_UNSUPPORTED: the field has other numbers at a site than these programs know. To be called
- * before the shape is read, which is then another one. */
-qk_status_t qk_h5meta_check(hid_t root, const char *where, qk_err_t *err);
+/* What the attribute of this name says; 0: it is not there. QK_UNSUPPORTED: the field has other
+ * numbers at a site than these programs know. To be called before the shape is read, which depends
+ * on it. */
+qk_status_t qk_h5meta_site_reals(hid_t root, const char *where, int32_t *site_reals, qk_err_t *err);
 /* Members that the file does not have stay as they were. The others must have the right class and
  * size. */
 qk_status_t qk_h5meta_read(hid_t root, const char *where, qk_h5meta_t *meta, qk_err_t *err);
 
-/* Writes the dataset "columns" of n rows. */
-qk_status_t qk_h5column_write(hid_t root, const char *where, const qk_h5column_t *column, int64_t n,
-                              qk_err_t *err);
+/* Writes the dataset "columns" of n rows. two: of fields of two flavours, with a member flavour. */
+qk_status_t qk_h5column_write(hid_t root, const char *where, bool two, const qk_h5column_t *column,
+                              int64_t n, qk_err_t *err);
 /* Reads all n rows. *column is malloc'ed; NULL if the file has no columns. */
 qk_status_t qk_h5column_read(hid_t root, const char *where, int64_t n, qk_h5column_t **column,
                              qk_err_t *err);

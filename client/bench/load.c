@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "client/bench/load_impl.h"
+#include "client/cli/operator.h"
 #include "client/cli/solving.h"
 
 /* Uploads: random numbers in [-1, 1). */
@@ -99,7 +100,9 @@ int ctl_load_begin(const ctl_common_t *common, const ctl_load_options_t *o,
   }
   load->options = o;
   load->patience = isnan(common->timeout) ? 300 : common->timeout;
-  load->field_bytes = 24 * (o->dtype == QUARK_F32 ? sizeof(float) : sizeof(double));
+  const qk_shape_t shape = ctl_operator_shape(report);
+  load->two = qk_shape_vectors(&shape) > 1;
+  load->field_bytes = shape.site_reals * (o->dtype == QUARK_F32 ? sizeof(float) : sizeof(double));
   for (int mu = 0; mu < 4; mu++) {
     load->dims[mu] = report->setup.dims[mu];
     load->field_bytes *= load->dims[mu];

@@ -70,7 +70,8 @@ static void place_source(const ctl_load_t *load, const ctl_load_request_t *r, in
     at[mu] = (int32_t)(ctl_load_draw(r->seed, 0, (uint64_t)mu) % load->dims[mu]);
 }
 
-/* Columns of a generated source: spins and colours in turn, site and noise by the seed. */
+/* Columns of a generated source: flavours, spins and colours in turn, site and noise by the seed.
+ */
 static void make_columns(const ctl_load_t *load, const ctl_load_request_t *r,
                          quark_column_t *column) {
   const bool noise = r->source == QUARK_Z2 || r->source == QUARK_Z4;
@@ -81,6 +82,7 @@ static void make_columns(const ctl_load_t *load, const ctl_load_request_t *r,
                                  .spin = noise ? -1 : (int32_t)(i / 3 % 4),
                                  .colour = noise ? -1 : (int32_t)(i % 3),
                                  .seed = ctl_load_draw(r->seed, 1, i)};
+    if (load->two && !noise) column[i].flavour = i / CTL_LOAD_COLUMNS % 2 ? -1 : 1;
     if (r->source != QUARK_POINT) continue;
     column[i].x = at[0];
     column[i].y = at[1];

@@ -26,6 +26,7 @@ typedef struct ctl_client {
 struct ctl_load {
   const ctl_load_options_t *options;
   uint32_t dims[4];
+  bool two;        /* right-hand sides have two flavours */
   double patience; /* seconds with a full daemon */
   size_t field_bytes;
   void *pool; /* uploads begin at different places of it */

@@ -91,7 +91,7 @@ void ctl_name_piece(const quark_report_t *report, const char *gauge, const char 
 }
 
 bool ctl_can_measure(const qk_source_t *source) {
-  return !qk_source_is_noise(source);
+  return !qk_source_is_noise(source) && !qk_source_has_flavour(source);
 }
 
 void ctl_measurement_describe(const ctl_measurement_t *what, const quark_report_t *report,
@@ -208,7 +208,7 @@ int ctl_measure(quark_connection_t *conn, const quark_report_t *report,
   uint64_t propagator = 0;
   int64_t n;
   qk_corrmeta_t meta = *names;
-  int code = ctl_operator_check(report);
+  int code = ctl_operator_check_usual(report, "contractions");
   if (code) return code;
   ctl_measurement_describe(what, report, &meta);
   code = check_open(what, meta.action);

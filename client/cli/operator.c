@@ -4,8 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "client/analysis/source.h"
-
 /* ---- what is given -------------------------------------------------------------------------- */
 
 /* NULL: this program does not know it. No action stands for that of the daemon. */
@@ -197,12 +195,27 @@ int32_t ctl_operator_flavour(const quark_report_t *report, int32_t flavour) {
   return row && row->has_flavours;
 }
 
+qk_shape_t ctl_operator_shape(const quark_report_t *report) {
+  qk_shape_t shape = {.site_reals = report->setup.site_reals, .columns = report->setup.columns};
+  memcpy(shape.dims, report->setup.dims, sizeof shape.dims);
+  return shape;
+}
+
 int ctl_operator_check(const quark_report_t *report) {
-  if (report->setup.site_reals == QK_H5_SITE_REALS && report->setup.columns == QK_SOURCE_COMPONENTS)
-    return 0;
+  const qk_shape_t shape = ctl_operator_shape(report), usual = qk_shape_usual();
+  if (qk_shape_is_usual(&shape) || qk_shape_vectors(&shape) == 2) return 0;
   ctl_complain("setup %s, %s: its fields have %u real numbers at a site and its propagators %u "
-               "columns; this quarkctl knows those with %d and %d",
-               report->setup.name, report->setup.action, report->setup.site_reals,
-               report->setup.columns, QK_H5_SITE_REALS, QK_SOURCE_COMPONENTS);
+               "columns; this quarkctl knows those with %u and %u, and doublets with twice as many",
+               report->setup.name, report->setup.action, shape.site_reals, shape.columns,
+               usual.site_reals, usual.columns);
+  return EXIT_DATA;
+}
+
+int ctl_operator_check_usual(const quark_report_t *report, const char *what) {
+  const qk_shape_t shape = ctl_operator_shape(report);
+  if (qk_shape_vectors(&shape) == 1) return ctl_operator_check(report);
+  ctl_complain("setup %s, %s: its right-hand sides have two flavours, for which %s are not "
+               "defined; quarkctl propagator, solve and fetch work",
+               report->setup.name, report->setup.action, what);
   return EXIT_DATA;
 }

@@ -9,6 +9,7 @@
 
 #include "client/cli/ctl.h"
 #include "proto/action/operator_text.h"
+#include "proto/shape.h"
 
 enum { CTL_PARAMETERS = 64 };
 
@@ -52,7 +53,12 @@ double ctl_operator_kappa(const quark_report_t *report);
 double ctl_operator_csw(const quark_report_t *report);
 /* Of a request, for files: 1 or -1; 0 if the action has none. */
 int32_t ctl_operator_flavour(const quark_report_t *report, int32_t flavour);
-/* EXIT_DATA: this program does not know the fields of the setup's action. */
+/* The fields of the setup. */
+qk_shape_t ctl_operator_shape(const quark_report_t *report);
+/* EXIT_DATA: this program does not know the fields of the setup's action: they are neither those of
+ * spin and colour nor pairs of them, as a doublet has. */
 int ctl_operator_check(const quark_report_t *report);
+/* EXIT_DATA also for doublets. what: what cannot be done with them, as "contractions". */
+int ctl_operator_check_usual(const quark_report_t *report, const char *what);
 
 #endif

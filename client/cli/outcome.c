@@ -14,6 +14,7 @@ static void describe(const ctl_work_t *work, qk_h5meta_t *meta) {
   const quark_report_t *r = &work->report;
   qk_h5meta_init(meta);
   for (int mu = 0; mu < 4; mu++) meta->dims[mu] = (int32_t)r->setup.dims[mu];
+  meta->site_reals = (int32_t)r->setup.site_reals;
   snprintf(meta->kind, sizeof meta->kind, "%s", work->kind);
   snprintf(meta->basis, sizeof meta->basis, "%s", quark_basis_name(work->params.basis));
   snprintf(meta->normalisation, sizeof meta->normalisation, "%s",
@@ -64,6 +65,7 @@ static int set_column(const ctl_outcome_t *o, int64_t rhs, qk_err_t *err) {
     const int32_t momentum[3] = {from->px, from->py, from->pz};
     memcpy(c.momentum, momentum, sizeof momentum);
     c.every = (int32_t)from->t_every;
+    c.flavour = from->flavour;
     if (work->params.source == QUARK_SEQUENTIAL) {
       c.spin = c.colour = -1;
       c.gamma = (int32_t)from->gamma;
@@ -87,8 +89,8 @@ int ctl_outcome_open(const ctl_work_t *work, bool ack, ctl_outcome_t *o) {
   if (!is_filed(work) && qk_h5file_create(work->options->out, &meta, ctl_work_bits(work),
                                           work->nrhs, &o->out, &err) != QK_OK)
     return ctl_fail_file(&err);
-  o->field_bytes =
-      (size_t)dims[0] * dims[1] * dims[2] * dims[3] * 24 * ((size_t)ctl_work_bits(work) / 8);
+  o->field_bytes = (size_t)dims[0] * dims[1] * dims[2] * dims[3] * work->report.setup.site_reals *
+                   ((size_t)ctl_work_bits(work) / 8);
   o->field = malloc(o->field_bytes);
   o->result = calloc((size_t)work->nrhs, sizeof *o->result);
   if (!o->field || !o->result) {

@@ -28,9 +28,14 @@ void ctl_work_end(ctl_work_t *work) {
 
 int ctl_columns(const qk_source_t *source, const char *text, const quark_report_t *report,
                 int64_t *n, quark_column_t **columns) {
+  const qk_shape_t shape = ctl_operator_shape(report);
   qk_err_t err = {0};
-  if (qk_source_columns(source, report->setup.dims, n, columns, &err) == QK_OK) return 0;
-  ctl_complain("source %s: %s", text, err.text);
+  if (qk_source_columns(source, &shape, n, columns, &err) == QK_OK) return 0;
+  if (err.code == QK_UNSUPPORTED) /* of this setup */
+    ctl_complain("source %s, setup %s, %s: %s", text, report->setup.name, report->setup.action,
+                 err.text);
+  else
+    ctl_complain("source %s: %s", text, err.text);
   return err.code == QK_NO_MEMORY ? EXIT_AGAIN : EXIT_USAGE;
 }
 

@@ -55,6 +55,7 @@ static void print_text(const qk_action_row_t *row) {
   char range[64], kind[16];
   printf("%s\n  %s\n  %s\n", row->name, row->help, row->reference);
   if (row->has_flavours) printf("  flavours +1 and -1, which a request chooses from\n");
+  if (qk_action_vectors(row) > 1) printf("  right-hand sides of two flavours\n");
   printf("  %-12s %-8s %-18s %-11s %-5s %s\n", "key", "type", "range", "default", "unit",
          "meaning");
   for (const qk_param_t *p = row->param; p->key; p++)
@@ -76,12 +77,11 @@ static json_t *param_json(const qk_param_t *p) {
 static json_t *row_json(const qk_action_row_t *row) {
   json_t *list = json_array();
   for (const qk_param_t *p = row->param; p->key; p++) json_array_append_new(list, param_json(p));
-  return json_pack("{s:s, s:s, s:s, s:b, s:b, s:o}", "name", row->name, "help", row->help,
+  return json_pack("{s:s, s:s, s:s, s:b, s:b, s:i, s:o}", "name", row->name, "help", row->help,
                    "reference", row->reference, "has_kappa", row->has_kappa, "has_flavours",
-                   row->has_flavours, "parameters", list);
+                   row->has_flavours, "vectors", qk_action_vectors(row), "parameters", list);
 }
 
-/* Each line that the man page must have. */
 /* A sentence of a man page: the full stops of abbreviations do not end it. */
 static void print_sentence(const char *text) {
   for (const char *p = text; *p; p++) {
@@ -91,10 +91,12 @@ static void print_sentence(const char *text) {
   puts(".");
 }
 
+/* Each line that the man page must have. */
 static void print_man(const qk_action_row_t *row) {
   char range[64], kind[16];
   printf(".It Cm %s\n%s.\n", row->name, row->help);
   print_sentence(row->reference);
+  if (qk_action_vectors(row) > 1) puts("Right-hand sides have two flavours.");
   printf(".Bl -item -compact\n");
   for (const qk_param_t *p = row->param; p->key; p++)
     printf(".It\n.Va %s\n.Pq %s in %s%s%s%s%s :\n%s%s.\n", p->key, kind_of(p, kind),

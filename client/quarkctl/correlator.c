@@ -25,8 +25,10 @@ static void take_source(const struct argp_state *state, const char *name, char *
   options_t *o = values;
   ctl_source(state, text, &o->source);
   if (!ctl_can_measure(&o->source))
-    argp_error(state, "--%s=%s: must be a point or wall source with all spins and colours", name,
-               text);
+    argp_error(
+        state,
+        "--%s=%s: must be a point or wall source with all spins and colours, without a flavour",
+        name, text);
   o->text = text;
 }
 

@@ -31,7 +31,8 @@ static const qk_option_row_t rows[] = {
     {"source", QK_OPTION_TAKEN, .form = "SOURCE", .take = take_source,
      .help = "point:X,Y,Z,T   wall:T[,p=PX:PY:PZ]   z2:SEED[:T][,KEY=...]   "
              "z4:SEED[:T][,KEY=...] (required); keys: seed, t, count, every, "
-             "dilute=spin+colour+time, p"},
+             "dilute=spin+colour+time+flavour, p; of a doublet each may end in ,flavour=+1 or "
+             "-1: the source in the upper or lower flavour alone"},
     {"count", QK_OPTION_UINT64, offsetof(options_t, count), "N", .min = 1,
      .max = QK_SOURCE_COUNT_MAX, .help = "noise sources with seeds SEED, SEED + 1, ... (1)"},
     {NULL, QK_OPTION_TABLE, offsetof(options_t, solve), .table = &ctl_solve_table},
@@ -42,7 +43,8 @@ static const qk_option_table_t table = {.row = rows, .group = 1, .finish = finis
 
 int ctl_propagator(int argc, char **argv) {
   static const char about[] =
-      "Solves for the 12 spin-colour columns of a point or wall source, or for noise sources.\v"
+      "Solves for the 12 spin-colour columns of a point or wall source, or for noise sources. Of a "
+      "doublet a point or wall has 24, those of the upper flavour first.\v"
       "Exit codes: 65 a column did not reach the tolerance, 69 no daemon, 75 try again later.";
   options_t o = {0};
   ctl_solve_options_init(&o.solve);

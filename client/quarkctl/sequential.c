@@ -6,6 +6,7 @@
 #include "client/analysis/channels.h"
 #include "client/analysis/smearing.h"
 #include "client/cli/measure.h"
+#include "client/cli/operator.h"
 
 typedef struct options {
   ctl_solve_options_t solve;
@@ -165,6 +166,7 @@ int ctl_sequential(int argc, char **argv) {
   quark_column_t *columns = NULL;
   uint64_t request = 0;
   int code = ctl_work_begin(&work, &o.solve);
+  if (code == 0) code = ctl_operator_check_usual(&work.report, "sequential sources");
   if (code == 0) code = check_sink(&o, &work.report);
   if (code == 0) code = ctl_columns(&o.source, o.text, &work.report, &work.nrhs, &columns);
   if (code == 0) code = keep_first(&o, &work, columns, &request);

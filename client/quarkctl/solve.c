@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "client/cli/operator.h"
 #include "client/cli/solving.h"
 
 typedef struct options {
@@ -55,6 +56,19 @@ static int settle(const options_t *o, const qk_h5file_t *in, quark_params_t *par
   return 0;
 }
 
+static int check_site_reals(const options_t *o, const qk_h5file_t *in,
+                            const quark_report_t *report) {
+  const qk_shape_t shape = ctl_operator_shape(report);
+  const int32_t found = qk_h5file_meta(in)->site_reals;
+  if ((uint32_t)found == shape.site_reals) return 0;
+  ctl_complain(
+      "%s: fields of %d real numbers at a site, but those of setup %s, %s, have %u: a file "
+      "for it has the %s",
+      o->in, found, report->setup.name, report->setup.action, shape.site_reals,
+      qk_h5file_axes((int32_t)shape.site_reals));
+  return EXIT_DATA;
+}
+
 static int check_dims(const options_t *o, const qk_h5file_t *in, const quark_report_t *report) {
   const int32_t *found = qk_h5file_meta(in)->dims;
   const uint32_t *want = report->setup.dims;
@@ -106,6 +120,7 @@ int ctl_solve(int argc, char **argv) {
   ctl_work_t work;
   code = ctl_work_begin(&work, &o.solve);
   work.in = in;
+  if (code == 0 && in) code = check_site_reals(&o, in, &work.report);
   if (code == 0 && in) code = check_dims(&o, in, &work.report);
   if (code == 0) {
     take_input(&o, &work);

@@ -350,8 +350,9 @@ static qk_status_t take_source(reader_t *r, const char *name, const char *key, c
   else
     return unknown(r, key, "source", "source, smear, links, times, flavour");
   if (status != QK_OK) qk_err_prefix(r->err, "%s: %s", r->where, key);
-  if (status == QK_OK && qk_source_is_noise(&s->source))
-    status = bad_value(r, key, value, "a point or a wall with all spins and colours");
+  if (status == QK_OK && (qk_source_is_noise(&s->source) || qk_source_has_flavour(&s->source)))
+    status =
+        bad_value(r, key, value, "a point or a wall with all spins and colours, without a flavour");
   return status;
 }
 
@@ -470,6 +471,12 @@ static qk_status_t missing(const reader_t *r, const char *what) {
 static qk_status_t finish_sources(const reader_t *r) {
   const ctl_workfile_t *w = r->work;
   const qk_action_row_t *row = w->action || w->gauge.n ? row_of(w) : NULL; /* NULL: not known */
+  if (row && qk_action_vectors(row) > 1)
+    return qk_fail(
+        r->err, QK_UNSUPPORTED,
+        "%s: action = %s: its right-hand sides have two flavours, for which contractions "
+        "are not defined; quarkctl propagator and solve work",
+        w->path, row->name);
   for (int i = 0; i < w->nsource; i++) {
     const ctl_worksource_t *s = &w->source[i];
     if (s->flavour < 0 && row && !row->has_flavours)

@@ -495,6 +495,7 @@ static int ask_endpoint(run_t *run) {
   common.endpoint = run->work.endpoint;
   int code = ctl_connect(&common, NULL, false, &run->conn);
   if (code == 0) code = ctl_report(&common, run->conn, false, &run->report);
+  if (code == 0) code = ctl_operator_check_usual(&run->report, "contractions");
   return code ? code : check_setup(run);
 }
 

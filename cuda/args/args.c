@@ -29,8 +29,9 @@ const char *qk_args_misfit(const qk_spinor_t *f, char text[QK_ARGS_TEXT]) {
     return WRONG("ncomp = %d: 12 with prec = %d", f->ncomp, (int)f->prec);
   if (f->ncomp < 4 || f->ncomp % 4 != 0) return WRONG("ncomp = %d: a multiple of 4", f->ncomp);
   if (f->nrhs < 1 || f->nrhs > QK_MAX_RHS) return WRONG("nrhs = %d: 1 to %d", f->nrhs, QK_MAX_RHS);
-  if (f->inner != 0 && f->inner != 1)
-    return WRONG("inner = %d: 0 or 1, one vector a RHS", f->inner);
+  if (f->inner < 0 || (f->inner > 1 && f->nsites % f->inner != 0))
+    return WRONG("inner = %d: not a number of vectors of %lld sites", f->inner,
+                 (long long)f->nsites);
   if (f->ntile != tiles && !(f->ntile == 0 && f->nrhs == 1))
     return WRONG("ntile = %d with nrhs = %d: %d%s", f->ntile, f->nrhs, tiles,
                  f->nrhs == 1 ? " or 0" : "");

@@ -73,6 +73,7 @@ const char *qk_hop_misfit(const qk_hop_args_t *a) {
   why = operand_misfit(&a->out, &a->out, nsites);
   if (why == NULL && a->c_z != 0) why = operand_misfit(&a->z, &a->out, nsites);
   if (why == NULL && a->c_x != 0) why = operand_misfit(&a->x, &a->out, nsites);
+  if (why == NULL && a->c_y != 0) why = operand_misfit(&a->y, &a->out, nsites);
   if (why != NULL) return why;
   if ((a->diag.data != NULL || a->diag.b != NULL) && a->diag.prec != a->out.prec)
     return "diag: other precision than the spinors";

@@ -379,13 +379,35 @@ QK_HD void square6(double m[6][12], double shift) {
     for (int j = 0; j < 12; j++) m[i][j] = r[i][j];
 }
 
+/* True if the left half of m, hermitian, is positive: all pivots of L D L^+ are. */
+QK_HD bool is_positive6(const double m[6][12]) {
+  double a[6][12], top = 0;
+  for (int i = 0; i < 6; i++)
+    for (int j = 0; j < 12; j++) {
+      a[i][j] = m[i][j];
+      top = fmax(top, fabs(m[i][j]));
+    }
+  for (int c = 0; c < 6; c++) {
+    const double pivot = a[c][2 * c];
+    if (!(pivot > 1e-14 * top)) return false;
+    for (int i = c + 1; i < 6; i++) {
+      const double fr = a[i][2 * c] / pivot, fi = a[i][2 * c + 1] / pivot;
+      for (int j = 2 * c; j < 12; j += 2) {
+        a[i][j] -= fr * a[c][j] - fi * a[c][j + 1];
+        a[i][j + 1] -= fr * a[c][j + 1] + fi * a[c][j];
+      }
+    }
+  }
+  return true;
+}
+
 /* Inverse of both blocks of a site, or of their squares plus a number; a reduction, since it counts
  * the sites that have none. */
 struct invert_sums {
   static constexpr int n = 1;
   const double *in;
   double *out;
-  bool square;
+  bool square, positive;
   double shift, most;
   QK_HD void site(int s, double v[1]) const {
     v[0] = 0;
@@ -394,6 +416,7 @@ struct invert_sums {
       const int l = s % QK_TILE;
       unpack6(diag_tile((double *)in, s, block), l, m);
       if (square) square6(m, shift);
+      if (positive && !is_positive6(m)) v[0] = 1;
       if (!invert6(m)) v[0] = 1;
       for (int i = 0; i < 6; i++)
         for (int j = 0; most > 0 && j < 12; j++)

@@ -107,15 +107,19 @@ qk_status_t diag_invert(qk_ops_ctx_t *ctx, const qk_diag_invert_args_t *a) {
   if (status != QK_OK) return status;
   if (a->in.data == NULL) {
     const double x = a->square ? a->in.scalar * a->in.scalar + a->shift : a->in.scalar;
-    const bool good = x != 0 && x - x == 0;
+    const bool good = x - x == 0 && (a->positive ? x > 0 : x != 0);
     *a->singular = good ? 0 : n;
     a->out->data = NULL;
     a->out->scalar = good ? 1 / x : 0;
     return QK_OK;
   }
   double sum[1] = {};
-  const invert_sums body = {(const double *)a->in.data, (double *)a->out->data, a->square != 0,
-                            a->shift, a->most};
+  const invert_sums body = {(const double *)a->in.data,
+                            (double *)a->out->data,
+                            a->square != 0,
+                            a->positive != 0,
+                            a->shift,
+                            a->most};
   status = reduce_sites(ctx, n, body, sum);
   if (status == QK_OK) *a->singular = (int64_t)sum[0];
   return status;

@@ -10,7 +10,7 @@
  * SITES is one_site or eight_sites, S the storage type of all fields, REALS the stored reals of a
  * link (GPU; the CPU decides at run time and passes 0). Without GENERAL no ghost is read, all
  * phases are real and all hops take part: they are then one stretch of code without branches, and
- * the compiler can load ahead. Without DRESSED all weights are 1, and T is A.
+ * the compiler can load ahead. Without DRESSED all weights are 1, T is A, and there is no y.
  */
 #ifndef QK_BODY_HOP_H
 #define QK_BODY_HOP_H
@@ -24,15 +24,15 @@ namespace QK_NS {
 /* The numbers of a call in the arithmetic type, converted once on the host. */
 template <class R> struct hop_numbers {
   R phase[4][2];
-  R c_hop, c_z, c_x, diag;
+  R c_hop, c_z, c_x, c_y, diag;
   R weight[4];
   R q[2][2]; /* of T, or of T^+ for dagger */
   bool twisted;
 };
 
-/* True if a call has weights or a local term that is more than A; Wilson operators have none. */
+/* True if a call has weights, y, or a local term that is more than A: not for Wilson operators. */
 inline bool is_dressed(const qk_hop_args_t &a) {
-  bool dressed = a.diag.b != nullptr;
+  bool dressed = a.diag.b != nullptr || a.c_y != 0;
   for (int mu = 0; mu < 4; mu++) dressed = dressed || (a.weight[mu] != 0 && a.weight[mu] != 1);
   for (int c = 0; c < 2; c++) dressed = dressed || a.diag.q[c][0] != 0 || a.diag.q[c][1] != 0;
   return dressed;
@@ -45,6 +45,7 @@ template <class R> inline hop_numbers<R> hop_numbers_of(const qk_hop_args_t &a) 
   n.c_hop = (R)a.c_hop;
   n.c_z = (R)a.c_z;
   n.c_x = (R)a.c_x;
+  n.c_y = (R)a.c_y;
   n.diag = (R)a.diag.scalar;
   for (int mu = 0; mu < 4; mu++) n.weight[mu] = a.weight[mu] != 0 ? (R)a.weight[mu] : (R)1;
   n.twisted = false;
@@ -267,6 +268,9 @@ template <class SITES, class S, int REALS, bool GENERAL, bool DRESSED> struct ho
     } else if (num.c_z != 0)
       add_diag_own(sum);
     if (num.c_x != 0) add_own(a.x, num.c_x, sum);
+    if constexpr (DRESSED) {
+      if (num.c_y != 0) add_own(a.y, num.c_y, sum);
+    }
     at.template put_spinor<S>(spinor_of<S>(a.out), base(parity), sum);
   }
 };

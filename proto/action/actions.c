@@ -104,6 +104,31 @@ static const qk_param_t twisted_clover[] = {
     {.key = 0},
 };
 
+static const qk_param_t doublet[] = {
+    MASS,
+    {.key = "mu",
+     .type = QK_PARAM_REAL,
+     .least = -1e3,
+     .most = 1e3,
+     .unit = "1/a",
+     .help = "twisted mass mubar of the upper flavour; that of the lower is its negative"},
+    {.key = "epsilon",
+     .type = QK_PARAM_REAL,
+     .least = -1e3,
+     .most = 1e3,
+     .unit = "1/a",
+     .help = "mass splitting epsilonbar: the quarks have the masses mubar -+ epsilonbar, but for "
+             "renormalisation"},
+    {.key = "csw",
+     .type = QK_PARAM_REAL,
+     .least = -1e3,
+     .most = 1e3,
+     .otherwise = "0",
+     .help = "clover coefficient c_sw"},
+    LINKS,
+    {.key = 0},
+};
+
 const qk_action_row_t qk_action_rows[] = {
     [QK_ACTION_WILSON] = {.name = "wilson",
                           .help = "plain Wilson fermions: 4 + m - 1/2 hop",
@@ -133,5 +158,13 @@ const qk_action_row_t qk_action_rows[] = {
      .reference = "A. Francis et al., Comput. Phys. Commun. 255 (2020) 107355, arXiv:1911.04533",
      .param = exp_clover,
      .has_kappa = true},
+    {.name = "doublet",
+     .help = "non-degenerate doublet of twisted mass fermions: 4 + m + csw clover + "
+             "i mu gamma_5 tau_3 - epsilon tau_1 - 1/2 hop",
+     .reference = "R. Frezzotti, G. C. Rossi, Nucl. Phys. B (Proc. Suppl.) 128 (2004) 193, "
+                  "hep-lat/0311008",
+     .param = doublet,
+     .has_kappa = true,
+     .vectors = 2},
     {.name = 0},
 };

@@ -44,7 +44,12 @@ typedef struct qk_action_row {
   const qk_param_t *param;      /* ends with a row without key */
   bool has_kappa;               /* kappa = 1 / (2 (4 + mass)) may stand for mass */
   bool has_flavours;            /* two of opposite sign in one setup: a request may say which */
+  int vectors; /* fields of spin and colour in a right-hand side: 2 of a doublet; 0 says 1 */
 } qk_action_row_t;
+
+static inline int qk_action_vectors(const qk_action_row_t *row) {
+  return row->vectors > 1 ? row->vectors : 1;
+}
 
 /* Rows that are named in code: what csw alone stands for. */
 typedef enum qk_action_id { QK_ACTION_WILSON, QK_ACTION_WILSON_CLOVER } qk_action_id_t;

@@ -44,7 +44,8 @@ def every_action_solves_the_equation_of_the_oracle(case):
         for mass, every in MASSES:
             given = settings(action, mass, every)
             op = ref.ACTIONS[action['name']](case.links, BOUNDARY, **{k.replace('-', '_'): v for k, v in given.items()})
-            b = case.random(3) * getattr(op, 'inside', 1)  # an open boundary in t
+            b = np.stack([case.random(3 + k) for k in range(action['vectors'])]).reshape(op.shape)
+            b *= getattr(op, 'inside', 1)  # an open boundary in t
             with case.start() as e:
                 e.load(GAUGE, action=action['name'], boundary=BOUNDARY, solver='auto',
                        parameter=[qk.Setting(key=k, value=text(v)) for k, v in given.items()])

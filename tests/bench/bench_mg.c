@@ -226,7 +226,6 @@ static void make_sources(const qk_rig_t *rig, const options_t *o, qk_solver_t *s
   static const int step[4] = {5, 7, 11, 13};
   for (int i = 0; i < n; i++) {
     qk_source_args_t a = {.lat = rig->geom.lat,
-                          .field = qk_solver_rhs(solver, i)->v,
                           .kind = QK_SOURCE_Z4,
                           .site = {0, 0, 0, -1},
                           .spin = -1,
@@ -239,7 +238,7 @@ static void make_sources(const qk_rig_t *rig, const options_t *o, qk_solver_t *s
       a.colour = column % 3;
       for (int mu = 0; mu < 4; mu++) a.site[mu] = column / 12 * step[mu] % rig->geom.global[mu];
     }
-    rig_must(rig->dev.ops->source(rig->dev.ctx, &a), "source", NULL);
+    rig_source(rig, &a, qk_solver_rhs(solver, i));
     qk_solver_clear(solver, i);
     rig_must(qk_solver_set_flavour(solver, i, o->flavours && i / o->flavours % 2 ? -1 : 1),
              "flavour", NULL);
@@ -441,6 +440,7 @@ static double multigrid(qk_rig_t *rig, const options_t *o, qk_mg_t *mg, int n, d
   if (o->errors && n == 1) error_ratio(rig, o, solver);
   if (o->pion && o->point && n == 12) show_pion(rig, o, solver);
   qk_solver_destroy(solver);
+  qk_cycle_vectors_destroy(m.vectors);
   qk_cycle_destroy(cycle);
   return c.seconds * n / c.iterations;
 }
@@ -454,11 +454,12 @@ static void progress(void *arg, const char *phase, int64_t done, int64_t total) 
 static qk_mg_t *set_up(qk_rig_t *rig, const options_t *o, const qk_mg_params_t *params) {
   qk_err_t err = {0};
   qk_mg_t *mg = NULL;
+  qk_operator_t *op = qk_operator_base(rig->op);
   if (!o->from) {
-    rig_must(qk_mg_create(rig->op, rig->work, params, progress, NULL, &mg, &err), "setup", &err);
+    rig_must(qk_mg_create(op, rig->work, params, progress, NULL, &mg, &err), "setup", &err);
     return mg;
   }
-  if (qk_mg_load_evolved(rig->op, rig->work, o->from, o->from, params, progress, NULL, &mg, &err) !=
+  if (qk_mg_load_evolved(op, rig->work, o->from, o->from, params, progress, NULL, &mg, &err) !=
       QK_OK)
     printf("not evolved: %s\n", err.text);
   else

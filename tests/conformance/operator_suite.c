@@ -54,25 +54,44 @@ static void copy(run_t *r, qk_spinor_t to, qk_spinor_t from) {
 static qk_field_t *noise(run_t *r, int seed) {
   qk_field_t *f = take(r, QK_FULL), *single;
   OK(qk_work_reserve(r->op->work, QK_SINGLE, r->nrhs, QK_FULL, &single));
-  const qk_noise_args_t args = {
-      .lat = r->dev->geom->lat, .field = single->v, .rhs = -1, .seed = (uint64_t)seed};
-  OK(r->dev->ops->noise(r->dev->ctx, &args));
+  for (int k = 0; k < qk_field_vectors(single); k++) {
+    const qk_noise_args_t args = {.lat = r->dev->geom->lat,
+                                  .field = qk_field_vector(single, k).v,
+                                  .rhs = -1,
+                                  .seed = (uint64_t)seed + 1000 * (uint64_t)k};
+    OK(r->dev->ops->noise(r->dev->ctx, &args));
+  }
   copy(r, f->v, single->v);
   qk_work_release(r->op->work, single);
   return f;
 }
 
-/* The part of noise that the system acts on. */
+/* The part of a full field that the system acts on. */
+static void copy_system(run_t *r, const qk_field_t *to, const qk_field_t *full) {
+  for (int k = 0; k < qk_field_vectors(full); k++) {
+    const qk_field_t v = qk_field_vector(full, k);
+    copy(r, qk_field_vector(to, k).v, qk_field_parity(&v, r->op->system));
+  }
+}
+
 static qk_field_t *system_noise(run_t *r, int seed) {
   qk_field_t *f = take(r, r->op->system), *full = noise(r, seed);
-  copy(r, f->v, qk_field_parity(full, r->op->system));
+  copy_system(r, f, full);
   qk_work_release(r->op->work, r->field[--r->nfield]);
   return f;
 }
 
-static void gamma5(run_t *r, qk_spinor_t v) {
-  const qk_chiral_args_t args = {.plus = 1, .minus = -1, .in = v, .out = v};
-  OK(r->dev->ops->chiral(r->dev->ctx, &args));
+/* G5 of op->adjoint, with the vectors exchanged where it says so. */
+static void gamma5(run_t *r, const qk_field_t *f) {
+  for (int k = 0; k < qk_field_vectors(f); k++) {
+    const qk_spinor_t v = qk_field_vector(f, k).v;
+    const qk_chiral_args_t args = {.plus = 1, .minus = -1, .in = v, .out = v};
+    OK(r->dev->ops->chiral(r->dev->ctx, &args));
+  }
+  if (r->op->adjoint != QK_ADJOINT_EXCHANGED) return;
+  qk_field_t *old = take(r, f->v.subset);
+  copy(r, old->v, f->v);
+  for (int k = 0; k < 2; k++) copy(r, qk_field_vector(f, k).v, qk_field_vector(old, 1 - k).v);
 }
 
 /* ---- numbers --------------------------------------------------------------------------------- */
@@ -131,7 +150,7 @@ static void check_even_odd(run_t *r) {
   qk_field_t *x = noise(r, 2), *b = take(r, QK_FULL), *back = take(r, QK_FULL);
   qk_field_t *xs = take(r, system), *left = take(r, system), *right = take(r, system);
   OK(ops->apply(r->op, b, x, false, NULL, 0));
-  copy(r, xs->v, qk_field_parity(x, system));
+  copy_system(r, xs, x);
   OK(ops->apply_system(r->op, left, xs, false, NULL));
   OK(ops->prepare(r->op, right, b));
   expect_close(r, right->v, left->v, r->forms, "Mhat x_s = prepare(M x)");
@@ -173,12 +192,12 @@ static void check_declared(run_t *r) {
   const uint8_t *minus = r->op->flavours->minus;
   qk_field_t *x = noise(r, 4), *left = take(r, QK_FULL), *right = take(r, QK_FULL);
   OK(r->op->ops->apply(r->op, left, x, true, NULL, 0));
-  gamma5(r, x->v);
+  gamma5(r, x);
   if (r->mixed)
     qk_flavours_set(r->op, minus == r->mixed ? r->mixed + QK_MAX_RHS : r->mixed + 2 * QK_MAX_RHS);
   OK(r->op->ops->apply(r->op, right, x, false, NULL, 0));
   qk_flavours_set(r->op, minus);
-  gamma5(r, right->v);
+  gamma5(r, right);
   expect_close(r, right->v, left->v, r->tol, "M^+ = G5 M G5");
 }
 

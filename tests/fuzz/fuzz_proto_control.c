@@ -21,8 +21,8 @@ static void packs_again(const ProtobufCMessage *m) {
   free(packed);
 }
 
-static void submit(const Quark__Submit *s) {
-  static const qk_shape_t shape = {{2, 4, 6, 8}, QK_SITE_REALS, QK_PROPAGATOR_COLUMNS};
+static void submit(const Quark__Submit *s, uint32_t vectors) {
+  const qk_shape_t shape = {{2, 4, 6, 8}, vectors * QK_SITE_REALS, vectors * QK_PROPAGATOR_COLUMNS};
   static const qk_action_row_t plain = {.name = "plain"}; /* without flavours */
   qk_budget_t budget = {.limit = 1ll << 40};
   qk_terms_t terms = {.shape = &shape, .kappa = 0.125, .budget = &budget, .keep = 1};
@@ -35,6 +35,9 @@ static void submit(const Quark__Submit *s) {
   }
   promise(s->nrhs <= QK_REQUEST_RHS_MAX && s->n_column <= QK_REQUEST_RHS_MAX);
   promise(s->flavour >= -1 && s->flavour <= 1);
+  for (size_t i = 0; i < s->n_column; i++)
+    promise(s->column[i]->flavour >= (vectors > 1 ? -1 : 0) && s->column[i]->flavour <= 1);
+  promise(vectors == 1 || s->source != QUARK__SOURCE_KIND__SOURCE_SEQUENTIAL);
   promise((qk_job_check_action(s, &plain, &err) == QK_OK) == (s->flavour >= 0));
   qk_sched_init(&sched);
   if (qk_sched_user_hold(&sched, "user", &terms.user) != QK_OK) return;
@@ -69,7 +72,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   Quark__ClientMessage *client = qk_control_unpack_client(data, size);
   if (client) {
     packs_again(&client->base);
-    if (client->body_case == QUARK__CLIENT_MESSAGE__BODY_SUBMIT) submit(client->submit);
+    for (uint32_t n = 1; client->body_case == QUARK__CLIENT_MESSAGE__BODY_SUBMIT && n <= 2; n++)
+      submit(client->submit, n);
     if (client->body_case == QUARK__CLIENT_MESSAGE__BODY_CONTRACT) contract(client->contract);
     quark__client_message__free_unpacked(client, NULL);
   }

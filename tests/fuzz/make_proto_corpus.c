@@ -161,6 +161,15 @@ static void save_submits(Quark__Smearing *smear) {
   m.body_case = QUARK__CLIENT_MESSAGE__BODY_SUBMIT;
   m.submit = &submit;
   save_client("legal-submit", &m);
+  Quark__Column doublet = QUARK__COLUMN__INIT;
+  doublet.has_t = doublet.has_flavour = 1;
+  doublet.t = 3;
+  doublet.flavour = -1;
+  columns[0] = columns[1] = &doublet;
+  submit.source = QUARK__SOURCE_KIND__SOURCE_WALL;
+  submit.flavour = 1;
+  save_client("legal-submit-doublet", &m);
+  submit.flavour = -1;
   Quark__File from = QUARK__FILE__INIT, to = QUARK__FILE__INIT;
   from.path = "/data/b.raw";
   to.path = "/data/x.raw";

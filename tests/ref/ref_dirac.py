@@ -334,6 +334,28 @@ def anisotropic(u, bc, mass, xi0, c_r, c_t, nu=1.0):
     return WilsonClover(u, mass, 1, bc, (nu / xi0,) * 3 + (1,), (c_r / xi0,) * 3 + (c_t,) * 3)
 
 
+class Doublet:
+    """M = D + i mu gamma_5 tau_3 - epsilon tau_1 of two flavours (Frezzotti, Rossi, hep-lat/0311008): fields [2] + those of D."""
+
+    def __init__(self, u, bc, mass, mu, epsilon, csw=0.0, **more):
+        self.flavour = [WilsonClover(u, mass, csw, bc, twist=t, **more) for t in (mu, -mu)]
+        self.epsilon = epsilon
+        self.shape = (2,) + self.flavour[0].shape
+        self.n = int(np.prod(self.shape))
+
+    def apply(self, psi):
+        psi = psi.reshape(self.shape)
+        return np.stack([op.apply(v) for op, v in zip(self.flavour, psi)]) - self.epsilon * psi[::-1]
+
+    def matvec(self, v):
+        return self.apply(v).ravel()
+
+    def apply_dagger(self, psi):
+        """M^+ = tau_1 g5 M g5 tau_1"""
+        g5 = np.diag(GAMMA5).real[:, None]
+        return (g5 * self.apply(g5 * psi.reshape(self.shape)[::-1]))[::-1]
+
+
 # Operators by the names of proto/action/actions.c: function of links, boundary factors and the action's parameters, whose '-' are '_' here.
 ACTIONS = {
     'wilson': lambda u, bc, mass, **more: WilsonClover(u, mass, 0, bc, **more),
@@ -341,6 +363,7 @@ ACTIONS = {
     'anisotropic-clover': anisotropic,
     'twisted-clover': lambda u, bc, mass, mu, csw=0.0, flavour=1, **more: WilsonClover(u, mass, csw, bc, twist=flavour * mu, **more),
     'exp-clover': lambda u, bc, mass, csw, **more: WilsonClover(u, mass, csw, bc, exponential=True, **more),
+    'doublet': Doublet,
 }
 
 

@@ -5,13 +5,14 @@
 #ifndef QK_TESTS_MG_RIG_H
 #define QK_TESTS_MG_RIG_H
 
-#include "daemon/engine/multigrid/cycle.h"
+#include "daemon/engine/multigrid/cycle_vectors.h"
 #include "tests/support/rig.h"
 
 typedef struct mg_rig {
   qk_mg_t *mg;
   qk_cycle_t *cycle;
-  qk_solver_t *solver; /* gcr of nslot slots, one outer iteration a step */
+  qk_cycle_vectors_t *vectors; /* of rig->op, or NULL */
+  qk_solver_t *solver;         /* gcr of nslot slots, one outer iteration a step */
 } mg_rig_t;
 
 /* Two levels of builtin:weak:4x4x8x8, or three, with little work in them. */

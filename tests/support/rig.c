@@ -279,6 +279,18 @@ void rig_export(const qk_rig_t *rig, const qk_field_t *field, int rhs, double *v
   ops->free(rig->dev.ctx, wire);
 }
 
+void rig_source(const qk_rig_t *rig, const qk_source_args_t *args, const qk_field_t *field) {
+  qk_source_args_t a = *args;
+  for (int k = 0; k < qk_field_vectors(field); k++) {
+    a.field = qk_field_vector(field, k).v;
+    a.seed += 1000 * (uint64_t)k;
+    if (k > 0 && a.kind == QK_SOURCE_POINT)
+      qk_dev_blas(&rig->dev, QK_BLAS_ZERO, (qk_blas_args_t){.f = {a.field}});
+    else
+      rig_must(rig->dev.ops->source(rig->dev.ctx, &a), "source", NULL);
+  }
+}
+
 void rig_apply(qk_rig_t *rig, const double *in, bool dagger, double *out) {
   qk_field_t *a, *b;
   rig_must(qk_work_reserve(rig->work, QK_DOUBLE, 1, QK_FULL, &a), "apply", NULL);
@@ -323,7 +335,7 @@ qk_solver_t *rig_solver(qk_rig_t *rig, const char *method, qk_prec_t inner, int 
   qk_err_t err = {0};
   qk_solver_t *solver = NULL;
   qk_solver_params_t p = {.method = method, .inner = inner, .nslot = nslot};
-  rig_must(qk_solver_create(rig->op, rig->work, &p, &solver, &err), "solver", &err);
+  rig_must(qk_solver_create(rig->op, rig->op->work, &p, &solver, &err), "solver", &err);
   return solver;
 }
 

@@ -54,6 +54,9 @@ void rig_point(const qk_rig_t *rig, int spin, int colour, double *v); /* at the 
 
 void rig_import(const qk_rig_t *rig, qk_field_t *field, int rhs, const double *v);
 void rig_export(const qk_rig_t *rig, const qk_field_t *field, int rhs, double *v);
+/* A source in the field, of one column: noise in all vectors, a point in the first. args->field is
+ * not looked at. */
+void rig_source(const qk_rig_t *rig, const qk_source_args_t *args, const qk_field_t *field);
 /* out = M in, or M^+ in, in double for one column. */
 void rig_apply(qk_rig_t *rig, const double *in, bool dagger, double *out);
 

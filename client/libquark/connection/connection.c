@@ -65,10 +65,11 @@ bool quark__has_feature(const quark_connection_t *conn, unsigned feature) {
 }
 
 static const char *name_of(unsigned feature) {
-  return feature == QK_FEATURE_ACTIONS   ? "action and parameter"
-         : feature == QK_FEATURE_FLAVOUR ? "flavour"
-         : feature == QK_FEATURE_EVOLVE  ? "evolve_from"
-                                         : "what was asked for";
+  return feature == QK_FEATURE_ACTIONS          ? "action and parameter"
+         : feature == QK_FEATURE_FLAVOUR        ? "flavour"
+         : feature == QK_FEATURE_EVOLVE         ? "evolve_from"
+         : feature == QK_FEATURE_COLUMN_FLAVOUR ? "flavour in the columns"
+                                                : "what was asked for";
 }
 
 quark_code_t quark__too_old(const quark_connection_t *conn, unsigned feature, const char *what,

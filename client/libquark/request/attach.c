@@ -32,7 +32,8 @@ static quark_column_t column_of(const Quark__Column *m) {
                           .t_every = m->t_every,
                           .request = m->request,
                           .rhs = m->rhs,
-                          .gamma = m->gamma};
+                          .gamma = m->gamma,
+                          .flavour = m->flavour};
 }
 
 static quark_smearing_t smearing_of(const Quark__Smearing *m) {

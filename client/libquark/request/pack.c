@@ -40,6 +40,7 @@ static void set_column(Quark__Column *m, const quark_column_t *c, quark_source_t
   m->request = c->request;
   m->rhs = c->rhs;
   m->gamma = c->gamma;
+  m->flavour = c->flavour;
   m->has_x = m->has_y = m->has_z = source == QUARK_POINT;
   m->has_t = true;
   m->has_spin = m->has_colour = source != QUARK_SEQUENTIAL;
@@ -51,6 +52,7 @@ static void set_column(Quark__Column *m, const quark_column_t *c, quark_source_t
   m->has_request = c->request != 0;
   m->has_rhs = c->rhs != 0;
   m->has_gamma = c->gamma != 0;
+  m->has_flavour = c->flavour != 0;
 }
 
 static Quark__Sink sink_of(const quark_params_t *p) {

@@ -95,6 +95,16 @@ quark_code_t quark__submit_locked(quark_connection_t *conn, request_t *r, const 
   return code;
 }
 
+/* What a daemon must know to carry out the request as it is meant. One that knows flavours in
+ * columns knows those of requests, too. */
+static unsigned feature_of(const quark_params_t *params) {
+  const bool columns = params->source != QUARK_UPLOAD && params->source != QUARK_FILE;
+  for (uint32_t i = 0; columns && i < params->nrhs; i++)
+    if (params->column[i].flavour != 0 && params->column[i].flavour != 1)
+      return QK_FEATURE_COLUMN_FLAVOUR;
+  return params->flavour != 0 && params->flavour != 1 ? QK_FEATURE_FLAVOUR : 0;
+}
+
 quark_code_t quark_submit(quark_connection_t *conn, const quark_params_t *params, uint64_t *request,
                           uint64_t *field_bytes, quark_error_t *err) {
   pthread_mutex_lock(&conn->lock);
@@ -104,7 +114,7 @@ quark_code_t quark_submit(quark_connection_t *conn, const quark_params_t *params
     request_t *r = new_request(conn, params->nrhs);
     if (r) {
       r->keep = params->keep;
-      r->feature = params->flavour != 0 && params->flavour != 1 ? QK_FEATURE_FLAVOUR : 0;
+      r->feature = feature_of(params);
       r->submit = quark__pack_submit(r->number, params, conn->setup, &r->submit_bytes);
     }
     code = quark__submit_locked(conn, r, "SUBMIT", request, field_bytes, err);

@@ -82,6 +82,13 @@ static qk_status_t make_parts(const qk_action_t *action, qk_action_in_t *in, con
   return status;
 }
 
+static qk_status_t compose(const qk_action_t *action, const qk_action_params_t *params,
+                           qk_operator_t **op, qk_err_t *err) {
+  qk_operator_t *base = *op;
+  *op = NULL;
+  return action->compose(params, base, op, err);
+}
+
 qk_status_t qk_action_create(const qk_action_t *action, const qk_device_t *dev, qk_work_t *work,
                              const double *links, const qk_action_params_t *params,
                              qk_operator_t **op, qk_err_t *err) {
@@ -97,6 +104,7 @@ qk_status_t qk_action_create(const qk_action_t *action, const qk_device_t *dev, 
     status = qk_eo_create(dev, work, &described, &parts, &made, err);
   else
     qk_eo_parts_free(dev, &parts);
+  if (status == QK_OK && action->compose) status = compose(action, params, &made, err);
   status = qk_comm_agree(dev->geom->comm, status, err);
   if (status != QK_OK) {
     if (made) made->ops->destroy(made);

@@ -60,6 +60,12 @@ typedef struct qk_action {
    * right-hand sides have no flavour. */
   double (*twist)(const qk_values_t *values);
 
+  /* The operator on right-hand sides of several vectors, made of the one that the other functions
+   * make: that is the base of the result (operator.h), which takes it, also after an error. May
+   * fail on one rank alone. Errors as for `local`. NULL: a right-hand side is one vector. */
+  qk_status_t (*compose)(const qk_action_params_t *params, qk_operator_t *base, qk_operator_t **op,
+                         qk_err_t *err);
+
   /* T and T^-1 share no memory, and each is the inverse of the other to the bit (diag_invert): one
    * may be given back and made again (operator.h: keep_local, rest_double). */
   bool apart;

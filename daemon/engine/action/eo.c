@@ -17,15 +17,6 @@ typedef struct eo {
 
 /* ---- one pass of the hop kernel -------------------------------------------------------------- */
 
-/* What a pass computes besides the hop; coefficients as in qk_hop_args_t. */
-typedef struct pass {
-  bool dagger, diag_on_sum, inverse;
-  uint32_t hops;    /* 0: all */
-  const int *block; /* NULL: hops are not cut */
-  double c_hop, c_z, c_x;
-  qk_spinor_t z, x;
-} pass_t;
-
 /* Blocks end at the edges of ranks. */
 static bool needs_halo(const qk_hop_args_t *args) {
   for (int mu = 0; mu < 4; mu++)
@@ -37,7 +28,8 @@ static void launch(const qk_device_t *dev, const qk_hop_args_t *args) {
   if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->hop(dev->ctx, args));
 }
 
-static void run_pass(eo_t *e, const pass_t *p, qk_spinor_t out, qk_spinor_t in) {
+void qk_eo_pass(qk_operator_t *op, const qk_eo_pass_t *p, qk_spinor_t out, qk_spinor_t in) {
+  eo_t *e = (eo_t *)op;
   const qk_device_t *dev = e->op.dev;
   const qk_eo_parts_t *parts = &e->parts;
   qk_hop_args_t args = {.lat = dev->geom->lat,
@@ -49,12 +41,16 @@ static void run_pass(eo_t *e, const pass_t *p, qk_spinor_t out, qk_spinor_t in) 
                         .c_hop = p->c_hop,
                         .c_z = p->c_z,
                         .c_x = p->c_x,
-                        .minus = e->flavours.minus,
+                        .c_y = p->c_y,
+                        .minus = p->local ? NULL : e->flavours.minus,
                         .links = parts->links[out.prec],
-                        .diag = p->inverse ? parts->inverse[out.prec] : parts->t[out.prec],
+                        .diag = p->local     ? *p->local
+                                : p->inverse ? parts->inverse[out.prec]
+                                             : parts->t[out.prec],
                         .in = in,
                         .z = p->z,
                         .x = p->x,
+                        .y = p->y,
                         .out = out};
   memcpy(args.phase, parts->phase, sizeof args.phase);
   memcpy(args.weight, parts->weight, sizeof args.weight);
@@ -93,13 +89,13 @@ static qk_status_t eo_apply(qk_operator_t *op, qk_field_t *out, const qk_field_t
   eo_t *e = (eo_t *)op;
   if (!fits(e, out, in, QK_FULL) || e->given_back[in->v.prec]) return QK_BAD_ARGUMENT;
   double s = x ? c : 1;
-  pass_t p = {.dagger = dagger, .c_hop = -0.5 * s, .c_z = s, .z = in->v};
+  qk_eo_pass_t p = {.dagger = dagger, .c_hop = -0.5 * s, .c_z = s, .z = in->v};
   if (x) {
     p.c_x = 1;
     p.x = x->v;
   }
   op->applications[in->v.prec]++;
-  run_pass(e, &p, out->v, in->v);
+  qk_eo_pass(&e->op, &p, out->v, in->v);
   return qk_dev_status(op->dev);
 }
 
@@ -108,11 +104,11 @@ static qk_field_t *take(const qk_operator_t *op, const qk_spinor_t *like, qk_sub
 }
 
 /* out = second in, where the hop of `second` is that of `first` in. */
-static void two_passes(eo_t *e, const pass_t *first, const pass_t *second, qk_spinor_t out,
-                       qk_spinor_t in) {
+static void two_passes(eo_t *e, const qk_eo_pass_t *first, const qk_eo_pass_t *second,
+                       qk_spinor_t out, qk_spinor_t in) {
   qk_field_t *odd = take(&e->op, &in, QK_ODD);
-  run_pass(e, first, odd->v, in);
-  run_pass(e, second, out, odd->v);
+  qk_eo_pass(&e->op, first, odd->v, in);
+  qk_eo_pass(&e->op, second, out, odd->v);
   qk_work_release(e->op.work, odd);
 }
 
@@ -122,19 +118,19 @@ static qk_status_t eo_apply_system(qk_operator_t *op, qk_field_t *out, const qk_
   eo_t *e = (eo_t *)op;
   const bool in_place = !dagger && x == NULL;
   if (!(in_place ? alike : fits)(e, out, in, QK_EVEN)) return QK_BAD_ARGUMENT;
-  const pass_t first = {.dagger = dagger, .diag_on_sum = true, .inverse = true, .c_hop = 1};
-  const pass_t second = {.dagger = dagger,
-                         .diag_on_sum = !dagger,
-                         .inverse = true,
-                         .c_hop = -0.25,
-                         .c_x = 1,
-                         .x = in->v};
+  const qk_eo_pass_t first = {.dagger = dagger, .diag_on_sum = true, .inverse = true, .c_hop = 1};
+  const qk_eo_pass_t second = {.dagger = dagger,
+                               .diag_on_sum = !dagger,
+                               .inverse = true,
+                               .c_hop = -0.25,
+                               .c_x = 1,
+                               .x = in->v};
   op->applications[in->v.prec]++;
   if (dagger) {
     qk_field_t *even = take(op, &in->v, QK_EVEN);
-    const pass_t scale = {
+    const qk_eo_pass_t scale = {
         .dagger = true, .diag_on_sum = true, .inverse = true, .c_z = 1, .z = in->v};
-    run_pass(e, &scale, even->v, in->v);
+    qk_eo_pass(&e->op, &scale, even->v, in->v);
     two_passes(e, &first, &second, out->v, even->v);
     qk_work_release(op->work, even);
   } else {
@@ -151,8 +147,9 @@ static qk_status_t eo_prepare(qk_operator_t *op, qk_field_t *out, const qk_field
       out->v.subset != QK_EVEN)
     return QK_BAD_ARGUMENT;
   qk_spinor_t be = qk_field_parity(b, QK_EVEN), bo = qk_field_parity(b, QK_ODD);
-  const pass_t first = {.diag_on_sum = true, .inverse = true, .c_z = 1, .z = bo};
-  const pass_t second = {.diag_on_sum = true, .inverse = true, .c_hop = 0.5, .c_z = 1, .z = be};
+  const qk_eo_pass_t first = {.diag_on_sum = true, .inverse = true, .c_z = 1, .z = bo};
+  const qk_eo_pass_t second = {
+      .diag_on_sum = true, .inverse = true, .c_hop = 0.5, .c_z = 1, .z = be};
   two_passes(e, &first, &second, out->v, be);
   return qk_dev_status(op->dev);
 }
@@ -164,12 +161,12 @@ static qk_status_t eo_reconstruct(qk_operator_t *op, qk_field_t *x, const qk_fie
   qk_spinor_t even = qk_field_parity(x, QK_EVEN);
   if (xe->v.data != even.data)
     qk_dev_blas(op->dev, QK_BLAS_COPY, (qk_blas_args_t){.f = {even, qk_field_parity(xe, QK_EVEN)}});
-  pass_t p = {.diag_on_sum = true,
-              .inverse = true,
-              .c_hop = 0.5,
-              .c_z = 1,
-              .z = qk_field_parity(b, QK_ODD)};
-  run_pass(e, &p, qk_field_parity(x, QK_ODD), even);
+  qk_eo_pass_t p = {.diag_on_sum = true,
+                    .inverse = true,
+                    .c_hop = 0.5,
+                    .c_z = 1,
+                    .z = qk_field_parity(b, QK_ODD)};
+  qk_eo_pass(&e->op, &p, qk_field_parity(x, QK_ODD), even);
   return qk_dev_status(op->dev);
 }
 
@@ -178,8 +175,8 @@ static qk_status_t twice(qk_operator_t *op, qk_field_t *out, const qk_field_t *i
                          double c_hop, double c_x) {
   eo_t *e = (eo_t *)op;
   if (!fits(e, out, in, QK_EVEN)) return QK_BAD_ARGUMENT;
-  pass_t first = {.diag_on_sum = true, .inverse = true, .block = block, .c_hop = 1};
-  pass_t second = first;
+  qk_eo_pass_t first = {.diag_on_sum = true, .inverse = true, .block = block, .c_hop = 1};
+  qk_eo_pass_t second = first;
   second.c_hop = c_hop;
   second.c_x = c_x;
   second.x = in->v;
@@ -202,8 +199,8 @@ static qk_status_t one_hop(qk_operator_t *op, qk_field_t *out, const qk_field_t 
                            int sense) {
   eo_t *e = (eo_t *)op;
   if (!fits(e, out, in, QK_FULL) || mu < 0 || mu > 3) return QK_BAD_ARGUMENT;
-  pass_t p = {.hops = 1u << (2 * mu + sense), .c_hop = -0.5};
-  run_pass(e, &p, out->v, in->v);
+  qk_eo_pass_t p = {.hops = 1u << (2 * mu + sense), .c_hop = -0.5};
+  qk_eo_pass(&e->op, &p, out->v, in->v);
   return qk_dev_status(op->dev);
 }
 
@@ -221,8 +218,8 @@ static qk_status_t eo_diag(qk_operator_t *op, qk_field_t *out, const qk_field_t 
   eo_t *e = (eo_t *)op;
   if (!fits(e, out, in, in->v.subset)) return QK_BAD_ARGUMENT;
   if (!inverse && e->given_back[in->v.prec]) return QK_BAD_ARGUMENT;
-  pass_t p = {.inverse = inverse, .c_z = 1, .z = in->v};
-  run_pass(e, &p, out->v, in->v);
+  qk_eo_pass_t p = {.inverse = inverse, .c_z = 1, .z = in->v};
+  qk_eo_pass(&e->op, &p, out->v, in->v);
   return qk_dev_status(op->dev);
 }
 
@@ -285,12 +282,17 @@ static qk_status_t eo_rest_double(qk_operator_t *op, bool rest) {
   return QK_OK;
 }
 
+const qk_eo_parts_t *qk_eo_parts(const qk_operator_t *op) {
+  return &((const eo_t *)op)->parts;
+}
+
 void qk_eo_parts_free(const qk_device_t *dev, qk_eo_parts_t *parts) {
   for (int p = 0; p < QK_PRECS; p++) {
     const bool shared = parts->inverse[p].data == parts->t[p].data;
-    const void *held[] = {parts->links[p].data, parts->t[p].data, parts->t[p].b,
-                          shared ? NULL : parts->inverse[p].data, parts->inverse[p].b};
-    for (int i = 0; i < 5; i++)
+    const void *held[] = {parts->links[p].data, parts->t[p].data,
+                          parts->t[p].b,        shared ? NULL : parts->inverse[p].data,
+                          parts->inverse[p].b,  parts->more[p].data};
+    for (int i = 0; i < 6; i++)
       if (held[i]) dev->ops->free(dev->ctx, (void *)held[i]);
   }
   *parts = (qk_eo_parts_t){0};

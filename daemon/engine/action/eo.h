@@ -19,11 +19,13 @@ typedef struct qk_eo_parts {
   bool want[QK_PRECS];
   qk_links_t links[QK_PRECS];
   qk_local_t t[QK_PRECS], inverse[QK_PRECS]; /* T, T^-1 */
-  double phase[4][2];                        /* boundary phases; 0: no hop across that edge */
-  double weight[4];                          /* of the hops of a direction; 0 says 1 */
-  double scale;                              /* typical |T v| / |v| */
-  double twist;                              /* of T: T = H + i twist gamma_5 */
-  int flops;                                 /* of T per site and right-hand side */
+  /* A field or a number for an operator that is composed of this one (action.h); else zero. */
+  qk_local_t more[QK_PRECS];
+  double phase[4][2]; /* boundary phases; 0: no hop across that edge */
+  double weight[4];   /* of the hops of a direction; 0 says 1 */
+  double scale;       /* typical |T v| / |v| */
+  double twist;       /* of T: T = H + i twist gamma_5 */
+  int flops;          /* of T per site and right-hand side */
 } qk_eo_parts_t;
 
 /* An operator of these parts, which it takes, also after an error. description: action, adjoint and
@@ -31,6 +33,25 @@ typedef struct qk_eo_parts {
  * QK_NO_MEMORY, QK_DEVICE_MEMORY. */
 qk_status_t qk_eo_create(const qk_device_t *dev, qk_work_t *work, const qk_operator_t *description,
                          qk_eo_parts_t *parts, qk_operator_t **op, qk_err_t *err);
+/* What it was made of; it may have taken back T^-1 or T (operator.h: keep_local, rest_double). */
+const qk_eo_parts_t *qk_eo_parts(const qk_operator_t *op);
+
+/* One pass of the hop kernel with its halo, as qk_hop_args_t; for operators that are made of
+ * passes over the links of one of these. A call of an iteration (device.h). Collective. */
+typedef struct qk_eo_pass {
+  bool dagger, diag_on_sum;
+  /* NULL: T of the operator, or T^-1 if `inverse`, for the flavours of the block. Else a local term
+   * of the precision of the fields. */
+  const qk_local_t *local;
+  bool inverse;
+  uint32_t hops;    /* 0: all */
+  const int *block; /* NULL: hops are not cut */
+  double c_hop, c_z, c_x, c_y;
+  qk_spinor_t z, x, y;
+} qk_eo_pass_t;
+
+void qk_eo_pass(qk_operator_t *op, const qk_eo_pass_t *pass, qk_spinor_t out, qk_spinor_t in);
+
 /* Frees device memory of parts that no operator has taken. */
 void qk_eo_parts_free(const qk_device_t *dev, qk_eo_parts_t *parts);
 

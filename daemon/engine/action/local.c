@@ -79,9 +79,15 @@ static qk_status_t make_term(const qk_action_in_t *in, const qk_clover_t *clover
   return refuse(in, "too large for the precision, or not finite", beyond, err);
 }
 
-/* The inverse of a term in double, or of its square plus mu^2. */
-static qk_status_t make_inverse(const qk_action_in_t *in, const qk_local_t *term, bool square,
-                                double mu, qk_local_t *inverse, qk_err_t *err) {
+/* What is inverted: a term, or its square plus a number, which must be positive if `positive`. */
+typedef struct recipe {
+  bool square, positive;
+  double shift;
+} recipe_t;
+
+/* In double. */
+static qk_status_t make_inverse(const qk_action_in_t *in, const qk_local_t *term,
+                                const recipe_t *recipe, qk_local_t *inverse, qk_err_t *err) {
   const qk_device_t *dev = in->dev;
   int64_t singular = 0;
   qk_status_t status = field_alloc(dev, QK_DOUBLE, inverse);
@@ -89,13 +95,20 @@ static qk_status_t make_inverse(const qk_action_in_t *in, const qk_local_t *term
   const qk_diag_invert_args_t invert = {.lat = in->gauge.lat,
                                         .in = *term,
                                         .out = inverse,
-                                        .square = square,
-                                        .shift = mu * mu,
+                                        .square = recipe->square,
+                                        .positive = recipe->positive,
+                                        .shift = recipe->shift,
                                         .most = largest(in),
                                         .singular = &singular};
   status = dev->ops->diag_invert(dev->ctx, &invert);
   if (status != QK_OK || singular == 0) return status;
-  return refuse(in, "singular, or has an inverse too large for the precision", singular, err);
+  return refuse(in,
+                recipe->positive
+                    ? "not to be inverted: A^2 + mu^2 - epsilon^2, A = 4 + mass + clover term, is "
+                      "not positive there, or its inverse too large for the precision; a smaller "
+                      "epsilon is needed"
+                    : "singular, or has an inverse too large for the precision",
+                singular, err);
 }
 
 /* Terms in double, and the same in the precisions that are wanted. */
@@ -108,13 +121,13 @@ static void pair_free(const qk_device_t *dev, pair_t *pair) {
   if (pair->term.data) dev->ops->free(dev->ctx, (void *)pair->term.data);
 }
 
-/* a + C and its inverse, or that of its square plus mu^2; spread to t and inverse. */
-static qk_status_t make_pair(const qk_action_in_t *in, const qk_clover_t *clover, bool square,
-                             double mu, pair_t *pair, qk_local_t *t, qk_local_t *inverse,
-                             qk_err_t *err) {
+/* a + C and an inverse of it; spread to t and inverse. */
+static qk_status_t make_pair(const qk_action_in_t *in, const qk_clover_t *clover,
+                             const recipe_t *recipe, pair_t *pair, qk_local_t *t,
+                             qk_local_t *inverse, qk_err_t *err) {
   qk_status_t status = make_term(in, clover, &pair->term, err);
   if (status != QK_OK) return status;
-  status = make_inverse(in, &pair->term, square, mu, &pair->inverse, err);
+  status = make_inverse(in, &pair->term, recipe, &pair->inverse, err);
   if (status != QK_OK) return status;
   status = spread(in, &pair->term, t);
   if (status != QK_OK) return status;
@@ -125,7 +138,8 @@ static qk_status_t make_pair(const qk_action_in_t *in, const qk_clover_t *clover
 qk_status_t qk_local_clover(const qk_action_in_t *in, const qk_clover_t *clover,
                             qk_eo_parts_t *parts, qk_err_t *err) {
   pair_t pair = {{0}, {0}};
-  const qk_status_t status = make_pair(in, clover, false, 0, &pair, parts->t, parts->inverse, err);
+  const recipe_t recipe = {0};
+  const qk_status_t status = make_pair(in, clover, &recipe, &pair, parts->t, parts->inverse, err);
   pair_free(in->dev, &pair);
   parts->scale = fabs(clover->a);
   parts->flops = FLOPS_BLOCKS;
@@ -150,12 +164,9 @@ void qk_local_twisted_number(double a, double mu, qk_eo_parts_t *parts) {
   parts->flops = 2 * FLOPS_NUMBER;
 }
 
-qk_status_t qk_local_twisted_clover(const qk_action_in_t *in, const qk_clover_t *clover, double mu,
-                                    qk_eo_parts_t *parts, qk_err_t *err) {
-  pair_t pair = {{0}, {0}};
-  qk_local_t b[QK_PRECS] = {{0}};
-  const qk_status_t status = make_pair(in, clover, true, mu, &pair, parts->t, b, err);
-  pair_free(in->dev, &pair);
+/* T and T^-1 of b, (A^2 + mu^2)^-1. */
+static void twist_fields(const qk_clover_t *clover, double mu, const qk_local_t b[QK_PRECS],
+                         qk_eo_parts_t *parts) {
   for (int p = 0; p < QK_PRECS; p++) {
     parts->inverse[p] = parts->t[p];
     parts->inverse[p].b = b[p].data;
@@ -164,6 +175,48 @@ qk_status_t qk_local_twisted_clover(const qk_action_in_t *in, const qk_clover_t 
   }
   parts->scale = hypot(clover->a, mu);
   parts->flops = 2 * FLOPS_BLOCKS + FLOPS_NUMBER;
+}
+
+qk_status_t qk_local_twisted_clover(const qk_action_in_t *in, const qk_clover_t *clover, double mu,
+                                    qk_eo_parts_t *parts, qk_err_t *err) {
+  pair_t pair = {{0}, {0}};
+  qk_local_t b[QK_PRECS] = {{0}};
+  const recipe_t recipe = {.square = true, .shift = mu * mu};
+  const qk_status_t status = make_pair(in, clover, &recipe, &pair, parts->t, b, err);
+  pair_free(in->dev, &pair);
+  twist_fields(clover, mu, b, parts);
+  return status;
+}
+
+void qk_local_doublet_number(double a, double mu, double epsilon, qk_eo_parts_t *parts) {
+  qk_local_twisted_number(a, mu, parts);
+  for (int p = 0; p < QK_PRECS; p++)
+    parts->more[p] =
+        (qk_local_t){.prec = (qk_prec_t)p, .scalar = 1 / (a * a + mu * mu - epsilon * epsilon)};
+}
+
+/* A pair as for twisted clover, then B of the doublet. */
+static qk_status_t make_three(const qk_action_in_t *in, const qk_clover_t *clover, double mu,
+                              double epsilon, pair_t *pair, qk_local_t *both,
+                              qk_local_t b[QK_PRECS], qk_eo_parts_t *parts, qk_err_t *err) {
+  const recipe_t one = {.square = true, .shift = mu * mu};
+  const recipe_t two = {.square = true, .positive = true, .shift = mu * mu - epsilon * epsilon};
+  qk_status_t status = make_pair(in, clover, &one, pair, parts->t, b, err);
+  if (status != QK_OK) return status;
+  status = make_inverse(in, &pair->term, &two, both, err);
+  if (status != QK_OK) return status;
+  status = spread(in, both, parts->more);
+  return status != QK_OK ? status : in->dev->ops->queue_sync(in->dev->ctx, 0);
+}
+
+qk_status_t qk_local_doublet_clover(const qk_action_in_t *in, const qk_clover_t *clover, double mu,
+                                    double epsilon, qk_eo_parts_t *parts, qk_err_t *err) {
+  pair_t pair = {{0}, {0}};
+  qk_local_t b[QK_PRECS] = {{0}}, both = {0};
+  const qk_status_t status = make_three(in, clover, mu, epsilon, &pair, &both, b, parts, err);
+  twist_fields(clover, mu, b, parts);
+  if (both.data) in->dev->ops->free(in->dev->ctx, (void *)both.data);
+  pair_free(in->dev, &pair);
   return status;
 }
 

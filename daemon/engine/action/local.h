@@ -30,6 +30,13 @@ void qk_local_twisted_number(double a, double mu, qk_eo_parts_t *parts);
 qk_status_t qk_local_twisted_clover(const qk_action_in_t *in, const qk_clover_t *clover, double mu,
                                     qk_eo_parts_t *parts, qk_err_t *err);
 
+/* The same for an operator that the one of a doublet is composed of, and in parts->more the number
+ * or field B = (A^2 + mu^2 - epsilon^2)^-1 of its T^-1 (twisted/doublet.c); that number is
+ * positive. QK_BAD_ARGUMENT as below, and if it is not positive on some site. */
+void qk_local_doublet_number(double a, double mu, double epsilon, qk_eo_parts_t *parts);
+qk_status_t qk_local_doublet_clover(const qk_action_in_t *in, const qk_clover_t *clover, double mu,
+                                    double epsilon, qk_eo_parts_t *parts, qk_err_t *err);
+
 /* QK_BAD_ARGUMENT, with the number of sites, if T is singular on some, or if elements of an
  * exponential are beyond a precision that is wanted. T^-1 is made of T as it is held, so that one
  * can be had of the other again (eo.c). */

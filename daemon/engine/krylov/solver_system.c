@@ -10,19 +10,25 @@
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
+/* The only slot has xs in the field where its solution is made; not if right-hand sides have
+ * several vectors, whose even sites do not stand beside each other. */
+static bool shares_full(const qk_solver_t *s) {
+  return s->nslot == 1 && s->op->dev->geom->inner <= 1;
+}
+
 static qk_status_t create_fields(const qk_solver_t *s, qk_system_t *y) {
   const qk_subset_t system = s->op->system;
   qk_status_t status = qk_field_create(s->dev, QK_DOUBLE, 1, QK_FULL, &y->b);
   if (status) return status;
-  if (s->nslot > 1) status = qk_field_create(s->dev, QK_DOUBLE, 1, system, &y->xs);
+  if (!shares_full(s)) status = qk_field_create(s->dev, QK_DOUBLE, 1, system, &y->xs);
   if (status || s->params.compact) return status;
   return qk_field_create(s->dev, QK_DOUBLE, 1, system, &y->bhat);
 }
 
-/* Where there is one slot, nobody else makes a solution in `full`. */
+/* Nobody else makes a solution in `full`. */
 static void share_full(qk_solver_t *s) {
   qk_system_t *y = &s->system[0];
-  if (s->nslot > 1) return;
+  if (!shares_full(s)) return;
   y->part = (qk_field_t){.dev = s->dev, .v = qk_field_parity(s->full, s->op->system)};
   y->xs = &y->part;
 }
@@ -41,7 +47,7 @@ qk_status_t qk_system_create(qk_solver_t *s) {
 void qk_system_destroy(qk_solver_t *s) {
   for (int i = s->nslot - 1; i >= 0; i--) {
     qk_field_destroy(s->system[i].bhat);
-    if (s->nslot > 1) qk_field_destroy(s->system[i].xs);
+    if (!shares_full(s)) qk_field_destroy(s->system[i].xs);
     qk_field_destroy(s->system[i].b);
   }
   qk_field_destroy(s->full);

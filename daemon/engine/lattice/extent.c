@@ -13,7 +13,7 @@ typedef struct tally {
   int64_t at; /* < 0: none */
 } tally_t;
 
-/* The number of the first real of local site n, which counts in wire order. */
+/* The number of the first real of local site n of a vector, which counts in wire order. */
 static int64_t number_of(const qk_lattice_t *lat, int64_t n) {
   int64_t site = 0, x[4];
   for (int mu = 0; mu < 4; mu++) {
@@ -37,10 +37,11 @@ static void count_finite(tally_t *t, double size, int64_t at) {
   }
 }
 
-static void count_sites(tally_t *t, const qk_lattice_t *lat, const double *v, int64_t first,
+/* Of vector k. */
+static void count_sites(tally_t *t, const qk_geom_t *geom, int k, const double *v, int64_t first,
                         int64_t n) {
   for (int64_t i = 0; i < n; i++) {
-    const int64_t number = number_of(lat, first + i);
+    const int64_t number = k * geom->volume * REALS + number_of(&geom->lat, first + i);
     for (int c = 0; c < REALS; c++) {
       const double size = fabs(v[i * REALS + c]);
       if (!isfinite(size)) {
@@ -53,24 +54,26 @@ static void count_sites(tally_t *t, const qk_lattice_t *lat, const double *v, in
   }
 }
 
-static void count_column(const qk_device_t *dev, const double *wire, double *host, tally_t *t) {
+static void count_column(const qk_device_t *dev, int k, const double *wire, double *host,
+                         tally_t *t) {
   const int64_t volume = dev->geom->local_volume;
   for (int64_t at = 0; at < volume; at += PIECE_SITES) {
     const int64_t n = volume - at < PIECE_SITES ? volume - at : PIECE_SITES;
     qk_dev_copy(dev, host, wire + at * REALS, (size_t)n * REALS * sizeof *wire, QK_COPY_TO_HOST);
     qk_dev_sync(dev);
     if (!qk_dev_ok(dev)) return;
-    count_sites(t, &dev->geom->lat, host, at, n);
+    count_sites(t, dev->geom, k, host, at, n);
   }
 }
 
-/* The field by way of wire order, a piece at a time in pinned memory. */
-static qk_status_t count_local(const qk_device_t *dev, const qk_rhs_args_t *args, tally_t *t) {
+/* Vector k by way of wire order, a piece at a time in pinned memory. */
+static qk_status_t count_local(const qk_device_t *dev, int k, const qk_rhs_args_t *args,
+                               tally_t *t) {
   void *host = NULL;
   qk_status_t status = dev->ops->alloc_host(dev->ctx, PIECE_SITES * REALS * sizeof(double), &host);
   if (status != QK_OK) return status;
   qk_dev_note(dev, dev->ops->rhs_export(dev->ctx, args));
-  if (qk_dev_ok(dev)) count_column(dev, args->wire[0], host, t);
+  if (qk_dev_ok(dev)) count_column(dev, k, args->wire[0], host, t);
   dev->ops->free_host(dev->ctx, host);
   return qk_dev_status(dev);
 }
@@ -99,14 +102,16 @@ qk_status_t qk_extent_find(qk_work_t *work, const qk_field_t *field, const doubl
   qk_field_t *wire;
   qk_status_t status = qk_work_reserve(work, QK_DOUBLE, 1, QK_FULL, &wire);
   if (status != QK_OK) return status;
-  qk_rhs_args_t args = {.lat = dev->geom->lat,
-                        .field = field->v,
-                        .n = 1,
-                        .is_double = 1,
-                        .wire = {wire->v.data},
-                        .factor = factor};
-  memcpy(args.basis, matrix, sizeof args.basis);
-  status = count_local(dev, &args, &t);
+  for (int k = 0; k < qk_field_vectors(field) && status == QK_OK; k++) {
+    qk_rhs_args_t args = {.lat = dev->geom->lat,
+                          .field = qk_field_vector(field, k).v,
+                          .n = 1,
+                          .is_double = 1,
+                          .wire = {wire->v.data},
+                          .factor = factor};
+    memcpy(args.basis, matrix, sizeof args.basis);
+    status = count_local(dev, k, &args, &t);
+  }
   qk_work_release(work, wire);
   if (status != QK_OK) return status;
   status = agree(dev->geom->comm, &t);
@@ -117,13 +122,17 @@ qk_status_t qk_extent_find(qk_work_t *work, const qk_field_t *field, const doubl
 }
 
 void qk_extent_place(const qk_geom_t *geom, const qk_extent_t *extent, char text[QK_EXTENT_PLACE]) {
-  int64_t site = extent->at / REALS;
+  const int k = (int)(extent->at / (geom->volume * REALS));
+  int64_t site = extent->at / REALS % geom->volume;
   const int component = (int)(extent->at % REALS) / 2;
   int x[4];
   for (int mu = 0; mu < 4; mu++) {
     x[mu] = (int)(site % geom->global[mu]);
     site /= geom->global[mu];
   }
-  snprintf(text, QK_EXTENT_PLACE, "x y z t = %d %d %d %d, spin %d, colour %d", x[0], x[1], x[2],
-           x[3], component / 3, component % 3);
+  snprintf(text, QK_EXTENT_PLACE, "x y z t = %d %d %d %d, spin %d, colour %d%s", x[0], x[1], x[2],
+           x[3], component / 3, component % 3,
+           geom->inner <= 1 ? ""
+           : k == 0         ? ", upper flavour"
+                            : ", lower flavour");
 }

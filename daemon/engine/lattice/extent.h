@@ -2,7 +2,8 @@
  * extent.h: how large the numbers of one column of a full field in double are, and where. For what
  * |v|^2 cannot tell: it is 0 or Inf long before the numbers are.
  *
- * Real numbers are counted in wire order, [t][z][y][x][spin][colour][2], over the whole lattice.
+ * Real numbers are counted in wire order, [vector][t][z][y][x][spin][colour][2], over the whole
+ * lattice.
  * Slow: the column passes through host memory. Collective, the same on all ranks. Errors:
  * QK_DEVICE_MEMORY, QK_DEVICE_ERROR, QK_NO_MEMORY, QK_COMM_ERROR.
  */

@@ -1,5 +1,6 @@
 #include "daemon/engine/lattice/field.h"
 
+#include "daemon/base/assert.h"
 #include "daemon/base/mem.h"
 
 static int64_t tile_count(int ntile, int64_t nsites) {
@@ -22,12 +23,14 @@ void qk_spinor_place(qk_spinor_t *v, void *memory) {
 }
 
 static qk_spinor_t shape_of(const qk_geom_t *geom, qk_prec_t prec, int nrhs, qk_subset_t subset) {
+  const int64_t sites = subset == QK_FULL ? 2 * (int64_t)geom->lat.vcb : geom->lat.vcb;
   return (qk_spinor_t){.prec = prec,
                        .subset = subset,
                        .ncomp = geom->ncomp,
                        .nrhs = nrhs,
+                       .inner = geom->inner,
                        .ntile = nrhs == 1 ? 0 : (nrhs + QK_TILE - 1) / QK_TILE,
-                       .nsites = subset == QK_FULL ? 2 * (int64_t)geom->lat.vcb : geom->lat.vcb};
+                       .nsites = sites * (geom->inner > 1 ? geom->inner : 1)};
 }
 
 size_t qk_field_bytes(const qk_geom_t *geom, qk_prec_t prec, int nrhs, qk_subset_t subset) {
@@ -71,14 +74,29 @@ void qk_field_destroy(qk_field_t *field) {
   qk_free(field);
 }
 
+/* Piece i of equal ones, of the size of v. */
+static void advance(qk_spinor_t *v, int i) {
+  v->data = (char *)v->data + i * qk_spinor_data_bytes(v);
+  if (v->scale) v->scale += i * tile_count(v->ntile, v->nsites) * QK_TILE;
+}
+
 qk_spinor_t qk_field_parity(const qk_field_t *field, qk_subset_t parity) {
   qk_spinor_t v = field->v;
   if (v.subset != QK_FULL || parity == QK_FULL) return v;
+  QK_ASSERT(v.inner <= 1);
   v.subset = parity;
   v.nsites /= 2;
-  if (parity == QK_ODD) {
-    v.data = (char *)v.data + qk_spinor_data_bytes(&v);
-    if (v.scale) v.scale += tile_count(v.ntile, v.nsites) * QK_TILE;
-  }
+  if (parity == QK_ODD) advance(&v, 1);
   return v;
+}
+
+qk_field_t qk_field_vector(const qk_field_t *field, int k) {
+  qk_field_t f = *field;
+  const int n = f.v.inner;
+  if (n <= 1) return f;
+  f.v.inner = 1;
+  f.v.nsites /= n;
+  f.bytes /= (size_t)n;
+  advance(&f.v, k);
+  return f;
 }

@@ -2,8 +2,9 @@
  * field.h: block spinor fields on a device, and the stack from which work fields are reserved.
  *
  * A field is a block of nrhs right-hand sides; precision, subset and shape are members of the
- * handle. Layout: cuda/types.h. Fields of one engine are on one device; not thread-safe; not
- * collective.
+ * handle. Layout: cuda/types.h. If a right-hand side has several vectors (geom.h: inner) the field
+ * is one block after the other, of the first vectors, of the second ones, ... Fields of one engine
+ * are on one device; not thread-safe; not collective.
  */
 #ifndef QK_ENGINE_FIELD_H
 #define QK_ENGINE_FIELD_H
@@ -32,8 +33,15 @@ size_t qk_spinor_data_bytes(const qk_spinor_t *v);
 size_t qk_spinor_bytes(const qk_spinor_t *v);
 void qk_spinor_place(qk_spinor_t *v, void *memory);
 
-/* The even or odd half of a full field, or with QK_FULL all of it; of a half field, itself. */
+/* The even or odd half of a full field of one vector, or with QK_FULL all of it; of a half field,
+ * itself. */
 qk_spinor_t qk_field_parity(const qk_field_t *field, qk_subset_t parity);
+
+/* The block of vector k of each right-hand side, of the same subset; without `inner` the field. */
+qk_field_t qk_field_vector(const qk_field_t *field, int k);
+static inline int qk_field_vectors(const qk_field_t *field) {
+  return field->v.inner > 1 ? field->v.inner : 1;
+}
 
 /* Work fields: reserve and release in stack order. A released field keeps its memory for the next
  * reserve of the same kind, so nothing is allocated inside an iteration. Contents undefined. */

@@ -14,6 +14,7 @@ typedef struct qk_geom {
   int64_t volume;   /* global sites */
   int64_t local_volume;
   int ncomp;       /* complex components of a spinor at a site: 12, or 2 * nvec on coarse levels */
+  int inner;       /* vectors that a right-hand side of a field has (field.h); 0 says 1 */
   qk_comm_t *comm; /* borrowed */
 } qk_geom_t;
 

@@ -74,23 +74,53 @@ static qk_status_t reserve(const qk_cycle_t *c, qk_field_t **zero) {
   return status ? status : create_field(c, zero);
 }
 
-/* With all that an application may take: where the flavours are deflated apart, of both. */
+static qk_status_t warm_up_flavour(qk_cycle_t *c, qk_field_t *zero, const uint8_t *minus,
+                                   qk_err_t *err) {
+  const qk_operator_t *op = c->mg->level[0].op;
+  qk_flavours_set(op, minus);
+  const qk_status_t status = qk_comm_agree(op->dev->geom->comm, apply_to_zero(c, zero), err);
+  qk_flavours_set(op, NULL);
+  return status;
+}
+
+/* The count of applications that stays is that of flavour +1. */
+static qk_status_t warm_up_flavours(qk_cycle_t *c, qk_field_t *zero, const uint8_t *minus,
+                                    qk_err_t *err) {
+  const qk_status_t status = warm_up_flavour(c, zero, minus, err);
+  return status || !c->mg->level[0].op->schur.is ? status : warm_up_flavour(c, zero, NULL, err);
+}
+
+/* With all that an application may take: of both flavours, if they are deflated apart or one of
+ * them is smoothed in another order. */
 static qk_status_t warm_up(qk_cycle_t *c, qk_err_t *err) {
   const qk_device_t *dev = device(c);
   const qk_operator_t *op = c->mg->level[0].op;
   qk_field_t *zero = NULL;
   void *minus = NULL;
   qk_status_t status = reserve(c, &zero);
-  if (status == QK_OK && c->mg->deflation_minus) status = qk_mg_all_minus(dev, c->nrhs, &minus);
+  if (status == QK_OK && (c->mg->deflation_minus || op->schur.is))
+    status = qk_mg_all_minus(dev, c->nrhs, &minus);
   status = qk_comm_agree(dev->geom->comm, status, err);
-  if (status == QK_OK) {
-    qk_flavours_set(op, minus);
-    status = qk_comm_agree(dev->geom->comm, apply_to_zero(c, zero), err);
-    qk_flavours_set(op, NULL);
-  }
+  const qk_status_t warm = status ? status : warm_up_flavours(c, zero, minus, err);
   if (minus) dev->ops->free(dev->ctx, minus);
   qk_field_destroy(zero);
-  return status;
+  return warm;
+}
+
+static qk_status_t create_schur(qk_cycle_t *c) {
+  const qk_schur_t *schur = &c->mg->level[0].op->schur;
+  const qk_device_t *dev = device(c);
+  double factor[QK_MAX_RHS][2] = {{0}};
+  const size_t bytes = (size_t)c->nrhs * sizeof factor[0];
+  void *memory = NULL;
+  if (!schur->is) return QK_OK;
+  const qk_status_t status = dev->ops->alloc(dev->ctx, bytes, &memory);
+  if (status) return status;
+  c->schur_factor = memory;
+  for (int i = 0; i < c->nrhs; i++) factor[i][0] = 1 / schur->scale;
+  qk_dev_copy(dev, memory, factor, bytes, QK_COPY_TO_DEVICE);
+  qk_dev_sync(dev);
+  return qk_dev_status(dev);
 }
 
 static qk_status_t create(qk_cycle_t *c, qk_err_t *err) {
@@ -100,6 +130,8 @@ static qk_status_t create(qk_cycle_t *c, qk_err_t *err) {
     if (status) return status;
     if (c->level[l].running) c->graphs = false;
   }
+  qk_status_t status = qk_comm_agree(device(c)->geom->comm, create_schur(c), err);
+  if (status) return status;
   return warm_up(c, err);
 }
 
@@ -131,6 +163,7 @@ void qk_cycle_destroy(qk_cycle_t *c) {
   const qk_device_t *dev = device(c);
   for (int i = 0; i < QK_CYCLE_RECORDINGS; i++)
     dev->ops->graph_destroy(dev->ctx, c->recording[i].graph);
+  if (c->schur_factor) dev->ops->free(dev->ctx, c->schur_factor);
   qk_field_destroy(c->out);
   qk_field_destroy(c->in);
   for (int l = c->nlevel - 1; l >= 0; l--) {

@@ -40,6 +40,7 @@ struct qk_cycle {
   qk_prec_t prec;
   int nrhs, nlevel;
   qk_cycle_level_t level[QK_MG_LEVELS_MAX];
+  double *schur_factor; /* device scalars: 1 / op->schur.scale; NULL: there is none */
   /* Of level 0 and the smoother's precision, where what apply is given will not do; else NULL. */
   qk_field_t *in, *out;
   bool graphs; /* nothing in an application needs the host */

@@ -16,11 +16,20 @@ static void restrict_residual(qk_cycle_t *c, int l, qk_field_t *b, const qk_fiel
   qk_cycle_give(c, l, t);
 }
 
+/* The right-hand sides stand for a Schur complement on coarse levels. */
+static bool is_schur(const qk_cycle_t *c, int l) {
+  const qk_operator_t *op = c->level[0].mg->op;
+  return l == 0 && op->schur.is && op->flavours->minus;
+}
+
 /* z += P S R A r (z = where not `add`). */
 static void correct(qk_cycle_t *c, int l, qk_field_t *z, const qk_field_t *r, bool add) {
   const qk_mg_level_t *mg = c->level[l].mg;
   qk_field_t *b = qk_cycle_take_full(c, l + 1), *e = qk_cycle_take_full(c, l + 1);
   restrict_residual(c, l, b, r);
+  if (is_schur(c, l))
+    qk_cycle_blas(&c->level[l + 1], QK_BLAS_SCALE,
+                  (qk_blas_args_t){.f = {b->v}, .c = {c->schur_factor}});
   qk_cycle_enter(c, l + 1);
   qk_cycle_solve_level(c, l + 1, e, b);
   qk_cycle_enter(c, l);
@@ -32,13 +41,16 @@ static void correct(qk_cycle_t *c, int l, qk_field_t *z, const qk_field_t *r, bo
 void qk_cycle_precondition(qk_cycle_t *c, int l, qk_field_t *z, const qk_field_t *r) {
   qk_cycle_level_t *v = &c->level[l];
   const int pre = v->params->pre, post = v->params->post;
+  /* The complement is not known on this level: after its correction the residual would be that of
+   * another operator, so all smoothing comes before it. */
+  const bool both_before = is_schur(c, l) && post > 0;
+  const bool before = pre > 0 || both_before;
   qk_field_t *s = qk_cycle_take(c, l);
-  if (pre > 0) {
-    qk_cycle_blas(v, QK_BLAS_COPY, (qk_blas_args_t){.f = {s->v, r->v}});
-    qk_smoother_run(v->smoother, z, s, pre, true);
-  }
-  correct(c, l, z, pre > 0 ? s : r, pre > 0);
-  if (post > 0) {
+  if (before) qk_cycle_blas(v, QK_BLAS_COPY, (qk_blas_args_t){.f = {s->v, r->v}});
+  if (pre > 0) qk_smoother_run(v->smoother, z, s, pre, true);
+  if (both_before) qk_smoother_run(v->smoother, z, s, post, pre <= 0);
+  correct(c, l, z, before ? s : r, before);
+  if (post > 0 && !both_before) {
     qk_cycle_mhat(v, s, z, r);
     qk_smoother_run(v->smoother, z, s, post, false);
   }

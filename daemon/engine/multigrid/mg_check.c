@@ -39,9 +39,12 @@ typedef struct probe {
    * sum over both flavours, where it is no more. minus: the flavour of the column. */
   qk_field_t *other; /* of level l+1 */
   void *minus;
+  double *weight; /* device; of coarse operators of each flavour in that sum; NULL: 1 */
+  bool finest;    /* level l has no weights */
 } probe_t;
 
 static void probe_destroy(const qk_device_t *dev, probe_t *p) {
+  if (p->weight) dev->ops->free(dev->ctx, p->weight);
   if (p->minus) dev->ops->free(dev->ctx, p->minus);
   qk_field_destroy(p->other);
   qk_field_destroy(p->product);
@@ -49,6 +52,20 @@ static void probe_destroy(const qk_device_t *dev, probe_t *p) {
   qk_field_destroy(p->phi);
   qk_field_destroy(p->image);
   qk_field_destroy(p->fine);
+}
+
+/* w_+ M_+ + w_- M_- has no twist, and w_+ + w_- = 2. */
+static qk_status_t weigh(const qk_operator_t *op, double **weight) {
+  const qk_device_t *dev = op->dev;
+  const double s = op->schur.twist, w[2][2] = {{2 * s / (1 + s)}, {2 / (1 + s)}};
+  void *memory = NULL;
+  if (!op->schur.is) return QK_OK;
+  const qk_status_t status = dev->ops->alloc(dev->ctx, sizeof w, &memory);
+  if (status) return status;
+  *weight = memory;
+  qk_dev_copy(dev, memory, w, sizeof w, QK_COPY_TO_DEVICE);
+  qk_dev_sync(dev);
+  return qk_dev_status(dev);
 }
 
 static qk_status_t probe_create(const qk_mg_level_t *level, probe_t *p) {
@@ -60,11 +77,22 @@ static qk_status_t probe_create(const qk_mg_level_t *level, probe_t *p) {
     status = qk_field_create(&level[1].dev, QK_SINGLE, 1, QK_FULL, coarse[i]);
   if (status || level[0].op->twist == 0) return status;
   status = qk_field_create(&level[1].dev, QK_SINGLE, 1, QK_FULL, &p->other);
+  if (status) return status;
+  status = weigh(level[1].op, &p->weight);
   return status ? status : qk_mg_all_minus(&level[0].dev, 1, &p->minus);
 }
 
-static void add(qk_field_t *to, const qk_field_t *f) {
-  qk_dev_blas(to->dev, QK_BLAS_ADD, (qk_blas_args_t){.f = {to->v, f->v}});
+static void scale(qk_field_t *f, const double *factor) {
+  qk_dev_blas(f->dev, QK_BLAS_SCALE, (qk_blas_args_t){.f = {f->v}, .c = {factor}});
+}
+
+/* plus + minus, with weights if there are any; minus is overwritten then. */
+static void add(qk_field_t *plus, qk_field_t *minus, const double *weight) {
+  if (weight) {
+    scale(plus, weight);
+    scale(minus, weight + 2);
+  }
+  qk_dev_blas(plus->dev, QK_BLAS_ADD, (qk_blas_args_t){.f = {plus->v, minus->v}});
 }
 
 /* What the other flavour adds to P^+ M P phi and M_c phi; fine = P phi. */
@@ -73,9 +101,9 @@ static void add_other_flavour(qk_mg_level_t *level, const probe_t *p) {
   qk_flavours_set(level[0].op, p->minus);
   qk_operator_apply(level[0].op, p->image, p->fine);
   qk_prolongator_restrict(level[0].down, p->other, p->image);
-  add(p->coarse, p->other);
+  add(p->coarse, p->other, p->finest ? NULL : p->weight);
   qk_operator_apply(level[1].op, p->other, p->phi);
-  add(p->product, p->other);
+  add(p->product, p->other, p->weight);
   qk_flavours_set(level[0].op, NULL);
 }
 
@@ -115,7 +143,7 @@ static qk_status_t measure_level(const qk_mg_making_t *making, int l, probe_t *p
 }
 
 static qk_status_t check_level(const qk_mg_making_t *m, int l, qk_err_t *err) {
-  probe_t p = {0};
+  probe_t p = {.finest = l == 0};
   qk_mg_making_t making = *m;
   making.seed = m->mg->params.seed + 7919 * (uint64_t)(l + 1);
   qk_status_t status = measure_level(&making, l, &p, err);

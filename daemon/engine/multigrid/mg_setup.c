@@ -20,7 +20,8 @@ static qk_status_t make_below(const qk_mg_making_t *m, int l, qk_err_t *err) {
                                      .exact = l + 2 < mg->nlevel,
                                      .together = qk_mg_together(mg, l),
                                      .twist =
-                                         mg->params.level[l + 1].twist * mg->level[0].op->twist};
+                                         mg->params.level[l + 1].twist * mg->level[0].op->twist,
+                                     .schur = mg->level[0].op->schur};
   const double start = qk_clock_now();
   report(m, "coarse operator", l);
   qk_status_t status =

@@ -34,11 +34,24 @@ static qk_status_t lay_out(qk_mg_t *mg, qk_operator_t *op, qk_work_t *work, qk_e
   return QK_OK;
 }
 
+/* The eigenvectors of the coarsest level are those of Mhat^+ Mhat. */
+qk_status_t qk_mg_params_for(const qk_operator_t *op, qk_mg_params_t *params, qk_err_t *err) {
+  if (!op->schur.is || params->deflate < 0) return QK_OK;
+  if (params->deflate > 0)
+    return qk_fail(err, QK_BAD_ARGUMENT,
+                   "mg-deflate = %d: multigrid of a doublet has no deflation, it must be none",
+                   params->deflate);
+  params->deflate = -1;
+  return QK_OK;
+}
+
 static qk_status_t begin(qk_operator_t *op, qk_work_t *work, const qk_mg_params_t *params,
                          qk_mg_t **mg, qk_err_t *err) {
   qk_comm_t *comm = op->dev->geom->comm;
   qk_mg_params_t complete = *params;
-  qk_status_t status = qk_mg_params_complete(op->dev->geom, op->dev->ops->tuning, &complete, err);
+  qk_status_t status = qk_mg_params_for(op, &complete, err);
+  if (status == QK_OK)
+    status = qk_mg_params_complete(op->dev->geom, op->dev->ops->tuning, &complete, err);
   qk_mg_t *m = status ? NULL : qk_calloc(1, sizeof *m);
   if (!status && !m) status = QK_NO_MEMORY;
   if (m) {

@@ -58,6 +58,9 @@ typedef struct qk_mg_params {
 /* Fills in all defaults for this lattice and backend; checks ranges and geometry. Pure. */
 qk_status_t qk_mg_params_complete(const qk_geom_t *geom, const qk_tuning_t *tuning,
                                   qk_mg_params_t *params, qk_err_t *err);
+/* What the operator (level 0) leaves to choose: where there are no adjoints nothing is deflated.
+ * QK_BAD_ARGUMENT if it is asked for. Before complete. Pure. */
+qk_status_t qk_mg_params_for(const qk_operator_t *op, qk_mg_params_t *params, qk_err_t *err);
 /* Whether two levels with few vectors fit at all (QK_OK), or why not. */
 qk_status_t qk_mg_possible(const qk_geom_t *geom, const qk_tuning_t *tuning, qk_err_t *err);
 

@@ -116,6 +116,7 @@ static qk_status_t coarse_apply(qk_operator_t *op, qk_field_t *out, const qk_fie
                                 bool dagger, const qk_field_t *x, double c) {
   qk_coarse_op_t *self = (qk_coarse_op_t *)op;
   if (!fits(out, in, QK_FULL)) return QK_BAD_ARGUMENT;
+  if (dagger && op->schur.is) return QK_UNSUPPORTED;
   op->applications[QK_SINGLE]++;
   if (dagger)
     apply_m_adjoint(self, out->v, in->v, x, x ? c : 1);
@@ -168,6 +169,7 @@ static qk_status_t coarse_apply_system(qk_operator_t *op, qk_field_t *out, const
                                        bool dagger, const qk_field_t *x) {
   qk_coarse_op_t *c = (qk_coarse_op_t *)op;
   if (!fits(out, in, QK_EVEN)) return QK_BAD_ARGUMENT;
+  if (dagger && op->schur.is) return QK_UNSUPPORTED;
   op->applications[QK_SINGLE]++;
   if (dagger)
     mhat_adjoint(c, out->v, in->v, x);

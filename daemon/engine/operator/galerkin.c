@@ -257,10 +257,11 @@ static void add_twist(making_t *m, double twist) {
 
 /* The matrices of each flavour; A, which has that of flavour +1 on the finer level, ends as that of
  * flavour +1 here. */
-static qk_status_t finish(making_t *m, double twist, qk_err_t *err) {
+static qk_status_t finish(making_t *m, const qk_coarse_params_t *params, qk_err_t *err) {
+  const double twist = params->twist;
   double held = m->op->twist;
   for (int f = flavours(twist) - 1; f >= 0; f--) {
-    const double wanted = f == 1 ? -twist : twist;
+    const double wanted = f == 0 ? twist : params->schur.is ? -params->schur.twist * twist : -twist;
     add_twist(m, wanted - held);
     held = wanted;
     qk_status_t status = invert(m, err);
@@ -280,7 +281,7 @@ static qk_status_t make(making_t *m, qk_work_t *work, const qk_coarse_params_t *
   if (status) return status;
   status = close_links(m, err);
   if (status) return status;
-  return finish(m, params->twist, err);
+  return finish(m, params, err);
 }
 
 static bool has_coarse(const qk_operator_t *op) {
@@ -310,6 +311,7 @@ qk_status_t qk_coarse_create(qk_operator_t *op, const qk_prolongator_t *p, const
   }
   m.c->op.adjoint = op->adjoint;
   m.c->op.twist = params->twist;
+  m.c->op.schur = params->schur;
   m.c->op.flavours = op->flavours;
   m.c->op.diag_scale = op->diag_scale;
   *coarse = &m.c->op;

@@ -26,6 +26,7 @@ typedef struct qk_coarse_params {
   bool exact;      /* hop_forward and diag use matrices in single, for a further level */
   int together;    /* columns that are multiplied at a time, a multiple of QK_TILE; 0: all */
   double twist;    /* of the result, in place of that of the finer operator */
+  qk_schur_t schur;
 } qk_coarse_params_t;
 
 /* op: of p->fine, with single precision. dev, work: of the coarse level, borrowed by the result.

@@ -58,14 +58,22 @@ typedef struct qk_operator_ops {
    * Meanwhile calls in double return QK_BAD_ARGUMENT. NULL: it takes no memory of its own. Not
    * collective. QK_DEVICE_MEMORY. */
   qk_status_t (*rest_double)(qk_operator_t *op, bool rest);
+  /* Of an operator with a base (below), for a sweep of Gauss and Seidel over the vectors of right-
+   * hand sides of the system: out = right-hand side of the system of the base, of vector k and its
+   * flavour, that has for its solution vector k of x, Mhat x = r, if z holds those before k. r, x
+   * and z are fields of the system; out has one vector, and may not be a part of z. r and out have
+   * one precision, which z need not have. NULL without a base. */
+  qk_status_t (*vector_system)(qk_operator_t *op, qk_field_t *out, int k, const qk_field_t *r,
+                               const qk_field_t *z);
   void (*destroy)(qk_operator_t *op);
 } qk_operator_ops_t;
 
 /* What M^+ is, of an operator that has it in a simple form. */
 typedef enum qk_adjoint {
-  QK_ADJOINT_GAMMA5,  /* G5 M G5, Mhat^+ = G5 T_ee Mhat T_ee^-1 G5 */
-  QK_ADJOINT_TWISTED, /* the same with M, Mhat and T of the other flavour */
-  QK_ADJOINT_PARTS    /* only hop^+ and T^+ are known */
+  QK_ADJOINT_GAMMA5,    /* G5 M G5, Mhat^+ = G5 T_ee Mhat T_ee^-1 G5 */
+  QK_ADJOINT_TWISTED,   /* the same with M, Mhat and T of the other flavour */
+  QK_ADJOINT_EXCHANGED, /* the same as GAMMA5 with tau_1 G5, tau_1 exchanging two vectors */
+  QK_ADJOINT_PARTS      /* only hop^+ and T^+ are known */
 } qk_adjoint_t;
 
 /* What aggregates of multigrid keep apart; G5 is +1 on one part and -1 on the other. */
@@ -73,6 +81,14 @@ typedef enum qk_chirality {
   QK_CHIRALITY_SPIN, /* halves of the components of a site */
   QK_CHIRALITY_NONE  /* nothing: no multigrid */
 } qk_chirality_t;
+
+/* On coarse levels flavour -1 may stand for another operator than it has on the finest one, the
+ * Schur complement of a doublet (action/twisted/doublet.c): its twist is that of flavour +1 times
+ * -twist, and corrections of the finest level are divided by scale. */
+typedef struct qk_schur {
+  bool is;
+  double twist, scale; /* 1, 1: the flavour -1 of the finest level */
+} qk_schur_t;
 
 /* The flavours of the right-hand sides of a block: device bytes [nrhs], not 0 for those with the
  * other sign of the twist; NULL: none has. */
@@ -90,6 +106,10 @@ struct qk_operator {
   qk_chirality_t chirality;
   double twist;            /* of flavour +1; 0: both flavours are the same operator */
   qk_flavours_t *flavours; /* of the finest level's operator */
+  qk_schur_t schur;        /* of coarse levels; there are no adjoints where it is */
+  /* What a hierarchy of multigrid is made of, if fields of this operator have several vectors a
+   * right-hand side (geom.h: inner): an operator on one of them; NULL: the operator itself. */
+  qk_operator_t *base;
   bool open; /* an open boundary in t: fields that are 0 on t = 0 and T-1 stay so, others have no
                 meaning (action/open.h) */
   int64_t applications[QK_PRECS];   /* M or Mhat applied so far, by precision */
@@ -101,6 +121,10 @@ struct qk_operator {
  * address. */
 static inline void qk_flavours_set(const qk_operator_t *op, const uint8_t *minus) {
   op->flavours->minus = minus;
+}
+
+static inline qk_operator_t *qk_operator_base(qk_operator_t *op) {
+  return op->base ? op->base : op;
 }
 
 /* out = M in, as a call of an iteration (device.h). */

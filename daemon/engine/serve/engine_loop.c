@@ -70,8 +70,8 @@ static bool entry_is_taken(const worker_t *w, int entry) {
 static qk_status_t accept_fill(const worker_t *w, const Quark__Engine__Fill *message,
                                qk_fill_t *fill, qk_err_t *err) {
   if (w->setup == NULL) return qk_fail(err, QK_NOT_READY, "nothing is loaded");
-  qk_status_t status =
-      qk_fill_parse(message, qk_inflight_count(w->inflight), w->setup->has_flavours, fill, err);
+  qk_status_t status = qk_fill_parse(message, qk_inflight_count(w->inflight),
+                                     w->setup->has_flavours, w->setup->vectors, fill, err);
   if (status != QK_OK) return status;
   if (entry_is_taken(w, fill->entry))
     return qk_fail(err, QK_BAD_PROTOCOL, "entry %d is not free", fill->entry);
@@ -137,6 +137,8 @@ static qk_status_t accept_contract(worker_t *w, const Quark__Engine__Contract *m
   if (qk_correlator_busy(w->correlator))
     return qk_fail(err, QK_BAD_PROTOCOL, "another contraction is under way");
   uint32_t dims[4];
+  if (w->setup->vectors > 1)
+    return qk_fail(err, QK_UNSUPPORTED, "contractions are not defined for doublets");
   for (int mu = 0; mu < 4; mu++) dims[mu] = (uint32_t)w->setup->geom.global[mu];
   return qk_correlate_parse(message, dims, &w->round.correlate, err);
 }
@@ -273,7 +275,7 @@ static qk_status_t build(worker_t *w, qk_loaded_t **setup, qk_err_t *err) {
       qk_loaded_create(w->comm, &w->round.load, tell_progress, w->channel, setup, err);
   if (status != QK_OK) return status;
   qk_clocks_enter(&(*setup)->clocks, "buffers");
-  status = qk_field_io_create(&(*setup)->dev, (*setup)->pinned, &w->port, err);
+  status = qk_field_io_create(qk_loaded_fields(*setup), (*setup)->pinned, &w->port, err);
   if (status != QK_OK) return status;
   status = qk_inflight_create(*setup, w->port, &w->inflight, err);
   if (status != QK_OK) return status;

@@ -85,8 +85,9 @@ qk_status_t qk_inflight_create(qk_loaded_t *setup, qk_field_io_t *port, qk_infli
   for (int i = 0; i < QK_INFLIGHT_MAX; i++) s->entry[i].out.fd = -1;
   status = qk_comm_agree(setup->geom.comm, explain(s, make_norms(s), err), err);
   if (status == QK_OK)
-    status = qk_staging_create(&setup->dev, port->wire, setup->pinned, QK_PINNED_STAGING,
-                               setup->plan.staging, setup->plan.leaving, &s->stage, err);
+    status =
+        qk_staging_create(qk_loaded_fields(setup), port->wire, setup->pinned, QK_PINNED_STAGING,
+                          setup->plan.staging, setup->plan.leaving, &s->stage, err);
   if (status != QK_OK) {
     qk_inflight_destroy(s);
     return status;

@@ -189,6 +189,9 @@ qk_status_t qk_report_ready(qk_channel_t *channel, const qk_loaded_t *setup, dou
   body.digest = setup->check.digest;
   body.unitarity = setup->check.unitarity;
   body.slots = (uint32_t)setup->nslot;
+  body.has_site_reals = body.has_columns = setup->vectors > 1;
+  body.site_reals = (uint32_t)setup->vectors * QK_SITE_REALS;
+  body.columns = (uint32_t)setup->vectors * QK_PROPAGATOR_COLUMNS;
   body.has_inflight = true;
   body.inflight = (uint32_t)qk_loaded_inflight(setup);
   body.device_bytes = (uint64_t)setup->device_bytes;

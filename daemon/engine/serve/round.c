@@ -72,7 +72,8 @@ static qk_status_t parse_smearing(const Quark__Smearing *m, qk_smearing_t *smear
 }
 
 /* Coordinates and momenta are checked against the lattice in source.c. */
-static qk_status_t parse_column(const Quark__Engine__Fill *m, qk_fill_t *f, qk_err_t *err) {
+static qk_status_t parse_column(const Quark__Engine__Fill *m, int vectors, qk_fill_t *f,
+                                qk_err_t *err) {
   static const qk_source_kind_t kinds[] = {
       [QUARK__SOURCE_KIND__SOURCE_POINT] = QK_SOURCE_POINT,
       [QUARK__SOURCE_KIND__SOURCE_WALL] = QK_SOURCE_WALL,
@@ -107,6 +108,12 @@ static qk_status_t parse_column(const Quark__Engine__Fill *m, qk_fill_t *f, qk_e
                    c->t_every);
   if (c->gamma >= QK_GAMMAS)
     return qk_fail(err, QK_BAD_ARGUMENT, "gamma = %u: must be 0 to %d", c->gamma, QK_GAMMAS - 1);
+  if (c->flavour > 1 || c->flavour < (vectors > 1 ? -1 : 0))
+    return qk_fail(err, QK_BAD_ARGUMENT, "flavour of a column = %d: %d to 1", c->flavour,
+                   vectors > 1 ? -1 : 0);
+  if (sequential && vectors > 1)
+    return qk_fail(err, QK_UNSUPPORTED, "a sequential source: not for a doublet");
+  f->component = c->flavour == 0 && (!noise || vectors == 1) ? 1 : c->flavour;
   f->mom[0] = c->px;
   f->mom[1] = c->py;
   f->mom[2] = c->pz;
@@ -134,17 +141,18 @@ static qk_status_t parse_input(const Quark__Engine__Fill *m, qk_fill_t *f, qk_er
   return qk_load_text("shm_in", m->shm_in, f->shm_in, sizeof f->shm_in, err);
 }
 
-static qk_status_t parse_source(const Quark__Engine__Fill *m, qk_fill_t *f, qk_err_t *err) {
+static qk_status_t parse_source(const Quark__Engine__Fill *m, int vectors, qk_fill_t *f,
+                                qk_err_t *err) {
   qk_status_t status = parse_dtype("dtype", m->dtype, &f->is_double, err);
   if (status != QK_OK) return status;
-  status = f->upload ? QK_OK : parse_column(m, f, err);
+  status = f->upload ? QK_OK : parse_column(m, vectors, f, err);
   if (status != QK_OK) return status;
   status = parse_input(m, f, err);
   return status == QK_OK ? parse_smearing(m->smear, &f->smear, err) : status;
 }
 
-qk_status_t qk_fill_parse(const Quark__Engine__Fill *m, int entries, bool flavours, qk_fill_t *fill,
-                          qk_err_t *err) {
+qk_status_t qk_fill_parse(const Quark__Engine__Fill *m, int entries, bool flavours, int vectors,
+                          qk_fill_t *fill, qk_err_t *err) {
   qk_fill_t f = {.serial = m->serial,
                  .upload = m->source == QUARK__SOURCE_KIND__SOURCE_UPLOAD,
                  .hint = {.order = m->order, .backlog = m->backlog},
@@ -171,7 +179,7 @@ qk_status_t qk_fill_parse(const Quark__Engine__Fill *m, int entries, bool flavou
   f.entry = (int32_t)m->entry;
   f.max_iter = (int64_t)m->max_iter;
 
-  qk_status_t status = parse_source(m, &f, err);
+  qk_status_t status = parse_source(m, vectors, &f, err);
   if (status != QK_OK) return status;
   if (m->shm_out != NULL)
     status = qk_load_text("shm_out", m->shm_out, f.shm_out, sizeof f.shm_out, err);

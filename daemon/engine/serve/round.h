@@ -28,6 +28,7 @@ typedef struct qk_fill {
   bool upload;             /* from shm_in; else by kind: */
   qk_source_kind_t source; /* HELD: sequential, through the solution in shm_in */
   int32_t site[4], spin, colour;
+  int32_t component; /* of a doublet: 1 the upper flavour, -1 the lower, 0 both; else 1 */
   uint64_t seed;
   int32_t mom[3], t_every;
   int32_t gamma;       /* sequential: of gamma.h */
@@ -85,10 +86,10 @@ typedef struct qk_round {
 /* idle: no rank has an RHS in flight, and the others may sleep while they wait. Collective. */
 qk_status_t qk_round_share(qk_comm_t *comm, qk_round_t *round, bool idle);
 
-/* flavours: the action has them. QK_BAD_ARGUMENT and QK_TOO_LARGE name field, value and limit; the
- * result is unchanged. */
+/* flavours: the action has them; vectors: of a right-hand side. QK_BAD_ARGUMENT and QK_TOO_LARGE
+ * name field, value and limit; the result is unchanged. */
 qk_status_t qk_fill_parse(const Quark__Engine__Fill *message, int entries, bool flavours,
-                          qk_fill_t *fill, qk_err_t *err);
+                          int vectors, qk_fill_t *fill, qk_err_t *err);
 /* dims: extents of the lattice. */
 qk_status_t qk_correlate_parse(const Quark__Engine__Contract *message, const uint32_t dims[4],
                                qk_correlate_t *correlate, qk_err_t *err);

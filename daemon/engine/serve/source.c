@@ -69,16 +69,20 @@ static qk_status_t read_vector(const sources_t *s, int i, const double matrix[4]
   return status;
 }
 
-/* In the DeGrand-Rossi basis. A generated source of another basis has its components in that
- * basis; the solution for a sequential source gets its gamma when it is read. */
-static qk_status_t generate(const sources_t *sources, int i, const qk_field_t *field, int rhs) {
+/* Noise of the lower flavour of a doublet has other bits than that of the upper. */
+static const uint64_t LOWER = (uint64_t)1 << 63;
+
+/* One vector, `lower` or the only one, in the DeGrand-Rossi basis. A generated source of another
+ * basis has its components in that basis; the solution for a sequential source gets its gamma when
+ * it is read. */
+static qk_status_t generate(const sources_t *sources, int i, bool lower, const qk_field_t *field,
+                            int rhs) {
   const qk_loaded_t *s = sources->setup;
   const qk_fill_t *fill = sources->fill[i];
   qk_err_t *err = &sources->verdict[i];
   bool sequential = fill->source == QK_SOURCE_HELD;
   double basis[4][4][2], gamma[4][4][2], matrix[4][4][2];
-  qk_status_t status = check_place(&s->geom, fill, err);
-  if (status != QK_OK) return status;
+  qk_status_t status = QK_OK;
   qk_gamma_basis_import(fill->basis, basis);
   if (sequential) {
     qk_gamma_matrix(fill->gamma, gamma);
@@ -92,7 +96,7 @@ static qk_status_t generate(const sources_t *sources, int i, const qk_field_t *f
                            .kind = fill->source,
                            .spin = fill->spin,
                            .colour = fill->colour,
-                           .seed = fill->seed,
+                           .seed = lower ? fill->seed ^ LOWER : fill->seed,
                            .t_every = fill->t_every};
   memcpy(args.site, fill->site, sizeof args.site);
   memcpy(args.mom, fill->mom, sizeof args.mom);
@@ -102,9 +106,28 @@ static qk_status_t generate(const sources_t *sources, int i, const qk_field_t *f
   return qk_device_explain(&s->dev, status, err);
 }
 
+static qk_status_t zero(const qk_field_t *vector) {
+  qk_dev_blas(vector->dev, QK_BLAS_ZERO, (qk_blas_args_t){.f = {vector->v}});
+  return qk_dev_status(vector->dev);
+}
+
+/* All vectors of RHS number rhs; if there are several, of a field of one right-hand side. */
+static qk_status_t generate_all(const sources_t *s, int i, const qk_field_t *field, int rhs) {
+  const qk_fill_t *fill = s->fill[i];
+  const int n = qk_field_vectors(field);
+  qk_status_t status = check_place(&s->setup->geom, fill, &s->verdict[i]);
+  for (int k = 0; k < n && status == QK_OK; k++) {
+    const qk_field_t vector = qk_field_vector(field, k);
+    const bool lower = k > 0, empty = n > 1 && fill->component == (lower ? 1 : -1);
+    status = empty ? qk_device_explain(&s->setup->dev, zero(&vector), &s->verdict[i])
+                   : generate(s, i, lower, &vector, rhs);
+  }
+  return status;
+}
+
 static qk_status_t make_one(const sources_t *s, int i, const qk_field_t *field, int rhs) {
   double basis[4][4][2];
-  if (!s->fill[i]->upload) return generate(s, i, field, rhs);
+  if (!s->fill[i]->upload) return generate_all(s, i, field, rhs);
   qk_gamma_basis_import(s->fill[i]->basis, basis);
   return read_vector(s, i, basis, field, rhs);
 }
@@ -120,33 +143,63 @@ static void refuse(const group_t *group, const qk_err_t *reason, qk_err_t verdic
     if (verdict[group->index[k]].code == QK_OK) verdict[group->index[k]] = *reason;
 }
 
-/* block has a column for each source of the group. */
-static qk_status_t smear_into(const sources_t *sources, qk_field_t *block, const group_t *group,
+/* Vector `v` of the sources of the group from their fields to columns of the block, or back. */
+static qk_status_t move(const sources_t *s, const group_t *group, int v, const qk_field_t *block,
+                        bool back) {
+  double one[4][4][2];
+  qk_status_t status = QK_OK;
+  qk_gamma_basis_import(QK_BASIS_DEGRAND_ROSSI, one);
+  for (int k = 0; k < group->n && status == QK_OK; k++) {
+    const int i = group->index[k];
+    const qk_field_t vector = qk_field_vector(s->field[i], v);
+    if (s->verdict[i].code != QK_OK) continue;
+    status = back ? qk_field_io_move(s->port, one, block, k, &vector, 0)
+                  : qk_field_io_move(s->port, one, &vector, 0, block, k);
+  }
+  return status;
+}
+
+/* Sources of several vectors in their fields, others in columns of the block. */
+static qk_status_t make_group(const sources_t *s, qk_field_t *block, const group_t *group,
                               qk_err_t *err) {
+  for (int k = 0; k < group->n; k++) {
+    const int i = group->index[k];
+    const qk_status_t status =
+        s->setup->vectors > 1 ? make_one(s, i, s->field[i], 0) : make_one(s, i, block, k);
+    if (!loses_process(status)) continue;
+    *err = s->verdict[i];
+    return s->verdict[i].code;
+  }
+  return QK_OK;
+}
+
+/* One vector of the sources, which is in the block, which has a column for each, if there is no
+ * other. */
+static qk_status_t smear_vector(const sources_t *sources, int v, qk_field_t *block,
+                                const group_t *group, qk_err_t *err) {
   qk_loaded_t *s = sources->setup;
   qk_err_t *verdict = sources->verdict;
-  double one[4][4][2];
   qk_err_t reason = {0};
-  for (int k = 0; k < group->n; k++) {
-    int i = group->index[k];
-    if (!loses_process(make_one(sources, i, block, k))) continue;
-    *err = verdict[i];
-    return verdict[i].code;
-  }
-  qk_status_t status =
-      qk_smear_cache_apply(s->smear, &sources->fill[group->index[0]]->smear, block, &reason);
+  qk_status_t status = s->vectors > 1 ? move(sources, group, v, block, false) : QK_OK;
+  if (status != QK_OK) return qk_device_explain(&s->dev, status, err);
+  status = qk_smear_cache_apply(s->smear, &sources->fill[group->index[0]]->smear, block, &reason);
   qk_device_explain(&s->dev, status, &reason);
   if (status == QK_DEVICE_MEMORY || status == QK_NO_MEMORY) {
     qk_err_prefix(&reason, "smearing");
     refuse(group, &reason, verdict);
     return QK_OK;
   }
-  qk_gamma_basis_import(QK_BASIS_DEGRAND_ROSSI, one);
-  for (int k = 0; k < group->n && status == QK_OK; k++)
-    if (verdict[group->index[k]].code == QK_OK)
-      status = qk_field_io_move(sources->port, one, block, k, sources->field[group->index[k]], 0);
   *err = reason;
-  return qk_device_explain(&s->dev, status, err);
+  if (status != QK_OK) return qk_device_explain(&s->dev, status, err);
+  return qk_device_explain(&s->dev, move(sources, group, v, block, true), err);
+}
+
+static qk_status_t smear_into(const sources_t *s, qk_field_t *block, const group_t *group,
+                              qk_err_t *err) {
+  qk_status_t status = make_group(s, block, group, err);
+  for (int v = 0; v < s->setup->vectors && status == QK_OK; v++)
+    status = smear_vector(s, v, block, group, err);
+  return status;
 }
 
 /* The block has one shape whatever is in it, so that the same work fields serve every group. */

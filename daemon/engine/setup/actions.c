@@ -11,10 +11,11 @@ extern const qk_action_t qk_action_wilson_clover;
 extern const qk_action_t qk_action_anisotropic_clover;
 extern const qk_action_t qk_action_twisted_clover;
 extern const qk_action_t qk_action_exp_clover;
+extern const qk_action_t qk_action_doublet;
 
 static const qk_action_t *const actions[] = {
     &qk_action_wilson,         &qk_action_wilson_clover, &qk_action_anisotropic_clover,
-    &qk_action_twisted_clover, &qk_action_exp_clover,
+    &qk_action_twisted_clover, &qk_action_exp_clover,    &qk_action_doublet,
 };
 
 const qk_action_t *qk_action_of(const qk_values_t *values) {

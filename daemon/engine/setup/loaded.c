@@ -34,7 +34,7 @@ static void enter(const loading_t *in, const char *phase) {
 }
 
 static int64_t wire_bytes(const qk_loaded_t *s) {
-  return s->geom.local_volume * WIRE_SITE_BYTES;
+  return s->geom.local_volume * s->vectors * WIRE_SITE_BYTES;
 }
 
 static qk_status_t init_device(qk_loaded_t *s) {
@@ -146,6 +146,11 @@ static qk_status_t choose_solver(const loading_t *in, qk_loaded_t *s) {
     return qk_fail(in->err, QK_BAD_ARGUMENT,
                    "precision = double: multigrid iterates in single or half");
   s->mg_params = load->mg;
+  if (s->vectors > 1 && load->mg.deflate > 0)
+    return qk_fail(in->err, QK_BAD_ARGUMENT,
+                   "mg-deflate = %d: multigrid of a doublet has no deflation, it must be none",
+                   load->mg.deflate);
+  if (s->vectors > 1) s->mg_params.deflate = -1; /* qk_mg_params_for */
   return qk_mg_params_complete(&s->geom, s->ops->tuning, &s->mg_params, in->err);
 }
 
@@ -232,6 +237,7 @@ static qk_status_t make_plan(const loading_t *in, qk_loaded_t *s, const qk_actio
   qk_status_t status = find_memory(in, s, &host);
   const qk_plan_input_t input = {.ops = s->ops,
                                  .geom = &s->geom,
+                                 .vectors = s->vectors,
                                  .action = qk_action_of(&op->values),
                                  .params = op,
                                  .method = krylov(s),
@@ -276,7 +282,7 @@ static qk_status_t build_solver(qk_loaded_t *s, bool single_rhs, qk_solver_t **s
     params.check = 1;
     params.precond = qk_mg_service_precond(s->mg, single_rhs);
   }
-  return qk_solver_create(s->op, s->work, &params, solver, err);
+  return qk_solver_create(s->op, s->op->work, &params, solver, err);
 }
 
 static qk_status_t build_solvers(qk_loaded_t *s, qk_err_t *err) {
@@ -307,7 +313,7 @@ static qk_status_t build_multigrid(const loading_t *in, qk_loaded_t *s) {
                                    .prec = load->inner,
                                    .nslot = s->nslot,
                                    .single_rhs = s->plan.single_rhs,
-                                   .room = (size_t)s->plan.work,
+                                   .room = (size_t)s->plan.cycle_work,
                                    .checkpoint = load->checkpoint,
                                    .evolve_from = load->evolve_from,
                                    .evolve_path = load->evolve_path};
@@ -338,7 +344,8 @@ static qk_status_t build_from(const loading_t *in, qk_loaded_t *s, const qk_acti
   }
   status = keep_local(s, false);
   if (status != QK_OK) return status;
-  if (s->mg == NULL) status = qk_work_make_room(s->work, (size_t)s->plan.work);
+  if (s->mg == NULL || s->vectors > 1)
+    status = qk_work_make_room(s->op->work, (size_t)s->plan.work);
   status = qk_comm_agree(in->comm, status, in->err);
   if (status != QK_OK) return status;
   enter(in, "solver");
@@ -413,6 +420,7 @@ qk_status_t qk_loaded_create(qk_comm_t *comm, const qk_load_t *load, qk_progress
     s->inner = load->inner;
     memcpy(s->phase_t, load->phase[3], sizeof s->phase_t);
     s->has_flavours = qk_values_action(&load->values)->has_flavours;
+    s->vectors = qk_action_vectors(qk_values_action(&load->values));
     status = build(&in, s);
   }
   if (status == QK_OK) status = qk_device_explain(&s->dev, qk_loaded_count_memory(s), err);

@@ -45,6 +45,7 @@ typedef struct qk_loaded {
   qk_clocks_t clocks;  /* of its creation, on this rank */
   double phase_t[2];   /* boundary factor of the operator in t */
   bool has_flavours;   /* of the action (actions.h) */
+  int vectors;         /* of a right-hand side (actions.h): 1 or more */
   int64_t device_bytes, host_bytes; /* sums over the ranks, by qk_loaded_count_memory */
 } qk_loaded_t;
 
@@ -53,6 +54,11 @@ typedef struct qk_loaded {
 qk_status_t qk_loaded_create(qk_comm_t *comm, const qk_load_t *load, qk_progress_fn *progress,
                              void *arg, qk_loaded_t **setup, qk_err_t *err);
 void qk_loaded_destroy(qk_loaded_t *setup); /* NULL-safe */
+
+/* Device and geometry of the fields of its solvers: with all vectors of a right-hand side. */
+static inline const qk_device_t *qk_loaded_fields(const qk_loaded_t *setup) {
+  return setup->op->dev;
+}
 
 /* Right-hand sides that it takes at a time: those in slots, and those on their way. */
 static inline int qk_loaded_inflight(const qk_loaded_t *setup) {

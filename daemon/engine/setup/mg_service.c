@@ -131,6 +131,13 @@ static qk_status_t count_bytes(qk_mg_service_t *h) {
   return status;
 }
 
+static qk_status_t make_vectors(qk_mg_service_t *h, qk_err_t *err) {
+  qk_status_t status = qk_cycle_vectors_create(h->cycle, h->outer, &h->cycle_vectors);
+  if (status == QK_OK && h->single_rhs)
+    status = qk_cycle_vectors_create(h->single_rhs, h->outer, &h->single_rhs_vectors);
+  return qk_comm_agree(h->op->dev->geom->comm, status, err);
+}
+
 static qk_status_t make_cycles(qk_mg_service_t *h, qk_err_t *err) {
   qk_work_trim(h->work);
   qk_status_t status = qk_work_make_room(h->work, h->params.room);
@@ -139,10 +146,15 @@ static qk_status_t make_cycles(qk_mg_service_t *h, qk_err_t *err) {
     status = qk_cycle_create(h->mg, h->params.prec, h->params.nslot, &h->cycle, err);
   if (status == QK_OK && h->params.single_rhs)
     status = qk_cycle_create(h->mg, h->params.prec, 1, &h->single_rhs, err);
+  if (status != QK_OK) return status;
+  status = make_vectors(h, err);
   return status == QK_OK ? count_bytes(h) : status;
 }
 
 static void drop_cycles(qk_mg_service_t *h) {
+  qk_cycle_vectors_destroy(h->single_rhs_vectors);
+  qk_cycle_vectors_destroy(h->cycle_vectors);
+  h->cycle_vectors = h->single_rhs_vectors = NULL;
   qk_cycle_destroy(h->single_rhs);
   qk_cycle_destroy(h->cycle);
   h->cycle = h->single_rhs = NULL;
@@ -181,7 +193,8 @@ qk_status_t qk_mg_service_create(qk_operator_t *op, qk_work_t *work,
   if (h == NULL) status = qk_fail(err, QK_NO_MEMORY, "no memory for multigrid");
   status = qk_comm_agree(comm, status, err);
   if (status != QK_OK) goto fail;
-  h->op = op;
+  h->outer = op;
+  h->op = qk_operator_base(op);
   h->work = work;
   h->params = *params;
   status = make(h, progress, arg, err);
@@ -209,7 +222,8 @@ void qk_mg_service_abandon(qk_mg_service_t *h) {
 }
 
 qk_precond_t qk_mg_service_precond(qk_mg_service_t *h, bool single_rhs) {
-  return qk_cycle_precond(single_rhs ? h->single_rhs : h->cycle);
+  return single_rhs ? qk_cycle_vectors_precond(h->single_rhs, h->single_rhs_vectors)
+                    : qk_cycle_vectors_precond(h->cycle, h->cycle_vectors);
 }
 
 qk_status_t qk_mg_service_poll(qk_mg_service_t *h, bool *news) {

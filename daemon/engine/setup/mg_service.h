@@ -13,6 +13,7 @@
 #include "daemon/base/progress.h"
 #include "daemon/engine/checkpoint/mg_file.h"
 #include "daemon/engine/multigrid/cycle.h"
+#include "daemon/engine/multigrid/cycle_vectors.h"
 #include "daemon/engine/setup/mg_health.h"
 
 typedef struct qk_mg_service_params {
@@ -29,11 +30,13 @@ typedef struct qk_mg_service_params {
 } qk_mg_service_params_t;
 
 typedef struct qk_mg_service {
-  qk_operator_t *op;
+  /* What is solved with, and its base, which the hierarchy is made of: mostly the same. */
+  qk_operator_t *outer, *op;
   qk_work_t *work;
   qk_mg_service_params_t params;
   qk_mg_t *mg;
-  qk_cycle_t *cycle, *single_rhs; /* single_rhs: NULL where there is none */
+  qk_cycle_t *cycle, *single_rhs;                         /* single_rhs: NULL where there is none */
+  qk_cycle_vectors_t *cycle_vectors, *single_rhs_vectors; /* of each, or NULL */
   qk_mg_health_t health;
   int refined, rebuilt;
   int64_t bytes;                 /* on the device, all ranks */
@@ -45,7 +48,7 @@ typedef struct qk_mg_service {
   qk_mg_save_t *save;            /* under way */
 } qk_mg_service_t;
 
-/* op and work are borrowed. */
+/* op, and the work fields of its base, are borrowed. */
 qk_status_t qk_mg_service_create(qk_operator_t *op, qk_work_t *work,
                                  const qk_mg_service_params_t *params, qk_progress_fn *progress,
                                  void *arg, qk_mg_service_t **host, qk_err_t *err);

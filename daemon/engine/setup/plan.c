@@ -79,14 +79,21 @@ static int64_t operator_faces(const qk_plan_input_t *in) {
   return bytes;
 }
 
+/* That of the fields of the solvers: with all vectors of a right-hand side. */
+static qk_geom_t geom_of_fields(const qk_plan_input_t *in) {
+  qk_geom_t geom = *in->geom;
+  geom.inner = in->vectors;
+  return geom;
+}
+
 /* Fields of even sites that a method keeps, beside r and xi. Multigrid gives GCR its directions z
  * in half where its smoother has half, and they are kept so (solver.h: narrow). */
-static int64_t method_bytes(const qk_plan_input_t *in, int nslot) {
-  const int64_t inner = field(in->geom, in->inner, nslot, QK_EVEN);
+static int64_t method_bytes(const qk_plan_input_t *in, const qk_geom_t *geom, int nslot) {
+  const int64_t inner = field(geom, in->inner, nslot, QK_EVEN);
   if (in->method != QK_SOLVER_GCR) return (in->method == QK_SOLVER_CG ? 3 : 4) * inner;
   const bool narrow =
       in->mg && !qk_prec_scaled(in->inner) && qk_prec_scaled(in->mg->level[0].smoother_prec);
-  const int64_t z = narrow ? field(in->geom, QK_HALF, nslot, QK_EVEN) : inner;
+  const int64_t z = narrow ? field(geom, QK_HALF, nslot, QK_EVEN) : inner;
   return in->gcr_keep * (z + inner);
 }
 
@@ -96,31 +103,44 @@ static bool wide_correction(const qk_plan_input_t *in) {
 
 /* In double for each slot: source, and halves of solution and right-hand side; a compact solver has
  * no halves of the latter. Beside them a whole solution, which has the half of an only slot. In the
- * inner precision: the block. */
-static int64_t solver_bytes(const qk_plan_input_t *in, int nslot, bool compact) {
-  const int64_t full = field(in->geom, QK_DOUBLE, 1, QK_FULL);
-  const int64_t half = field(in->geom, QK_DOUBLE, 1, QK_EVEN);
-  const int64_t inner = field(in->geom, in->inner, nslot, QK_EVEN);
-  const int64_t xi = wide_correction(in) ? field(in->geom, QK_SINGLE, nslot, QK_EVEN) : inner;
+ * inner precision: the block. geom: of the operator that it solves with. */
+static int64_t solver_bytes(const qk_plan_input_t *in, const qk_geom_t *geom, int nslot,
+                            bool compact) {
+  const int64_t full = field(geom, QK_DOUBLE, 1, QK_FULL);
+  const int64_t half = field(geom, QK_DOUBLE, 1, QK_EVEN);
+  const int64_t inner = field(geom, in->inner, nslot, QK_EVEN);
+  const int64_t xi = wide_correction(in) ? field(geom, QK_SINGLE, nslot, QK_EVEN) : inner;
   const int kept = compact ? 1 : 2;
-  return nslot * (full + kept * half) - (nslot == 1 ? half : 0) + full + inner + xi +
-         method_bytes(in, nslot);
+  const bool shares_full = nslot == 1 && geom->inner <= 1;
+  return nslot * (full + kept * half) - (shares_full ? half : 0) + full + inner + xi +
+         method_bytes(in, geom, nslot);
 }
 
 /* Its work fields; what is not reserved at the same time shares their room. While slots begin or
  * are updated: two halves in double for each contiguous column, or for one, and its right-hand
  * side, and an odd half inside the operator; while one ends: a field. In an application an odd half
- * (with M^+ an even one, too), or in half with a preconditioner both sides of it in single. */
-static int64_t solver_work(const qk_plan_input_t *in, int nslot, bool compact) {
-  const int64_t full = field(in->geom, QK_DOUBLE, 1, QK_FULL);
-  const int64_t half = field(in->geom, QK_DOUBLE, 1, QK_EVEN);
-  const int64_t inner = field(in->geom, in->inner, nslot, QK_EVEN);
-  const int64_t single = field(in->geom, QK_SINGLE, nslot, QK_EVEN);
+ * (with M^+ an even one, too), or in half with a preconditioner both sides of it in single. An
+ * operator on several vectors has one half more, also in what an ended slot needs, and a sweep of
+ * multigrid over them three halves (cycle_vectors.h), or four. */
+static int64_t solver_work(const qk_plan_input_t *in, const qk_geom_t *geom, int nslot,
+                           bool compact) {
+  const int64_t full = field(geom, QK_DOUBLE, 1, QK_FULL);
+  const int64_t half = field(geom, QK_DOUBLE, 1, QK_EVEN);
+  const int64_t inner = field(geom, in->inner, nslot, QK_EVEN);
+  const int64_t single = field(geom, QK_SINGLE, nslot, QK_EVEN);
   const int beside = nslot < QK_RHS_TOGETHER ? nslot : QK_RHS_TOGETHER;
-  const int64_t updating = ((compact ? 2 + 1 : 2 * beside) + 1) * half;
-  int64_t applying = in->method == QK_SOLVER_CG ? 2 * inner : inner;
-  if (wide_correction(in)) applying = in->mg ? 3 * single : max(inner, single);
-  return max(max(updating, full), applying);
+  const int more = geom->inner > 1;
+  const int64_t updating = ((compact ? 2 + 1 : 2 * beside) + 1 + more) * half;
+  const int64_t ending = full + 2 * more * half;
+  int64_t applying = (in->method == QK_SOLVER_CG ? 2 : 1) * inner + more * inner;
+  if (wide_correction(in))
+    applying = in->mg ? (3 + more) * single : max((1 + more) * inner, single);
+  if (more && in->mg) {
+    const qk_prec_t prec = in->mg->level[0].smoother_prec;
+    const bool fits = qk_prec_bytes(prec) <= qk_prec_bytes(in->inner);
+    applying = max(applying, (fits ? 3 : 4) * field(geom, prec, nslot, QK_EVEN));
+  }
+  return max(max(updating, ending), applying);
 }
 
 /* ---- multigrid ------------------------------------------------------------------------------- */
@@ -265,8 +285,8 @@ static int64_t level_making(const qk_plan_input_t *in, const qk_geom_t *geom, in
 
 /* A solve that checks the hierarchy. */
 static int64_t checking(const qk_plan_input_t *in, const qk_geom_t *geom) {
-  return solver_bytes(in, 1, false) + solver_work(in, 1, false) + cycle_work(in->mg, geom, 0, 1) +
-         cycle_below(in->mg, geom, 0, 1);
+  return solver_bytes(in, &geom[0], 1, false) + solver_work(in, &geom[0], 1, false) +
+         cycle_work(in->mg, geom, 0, 1) + cycle_below(in->mg, geom, 0, 1);
 }
 
 static void add_multigrid(const qk_plan_input_t *in, qk_plan_t *plan) {
@@ -298,37 +318,43 @@ static void add_multigrid(const qk_plan_input_t *in, qk_plan_t *plan) {
   plan->setup =
       max(plan->setup, op + plan->share[QK_PLAN_PROLONGATORS] + plan->share[QK_PLAN_MATRICES] +
                            plan->share[QK_PLAN_DEFLATION] + checking(in, geom));
-  plan->work = cycle_work(in->mg, geom, 0, in->nslot);
-  plan->share[QK_PLAN_CYCLE] = plan->work + slots_cycle_bytes(in, geom, in->nslot);
+  plan->cycle_work = cycle_work(in->mg, geom, 0, in->nslot);
+  plan->share[QK_PLAN_CYCLE] = plan->cycle_work + slots_cycle_bytes(in, geom, in->nslot);
   if (plan->single_rhs) plan->share[QK_PLAN_SINGLE_RHS] += slots_cycle_bytes(in, geom, 1);
 }
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
-/* The room that a cycle wants is there; the solvers take part of it, or more. */
-static void add_work(const qk_plan_input_t *in, qk_plan_t *plan) {
-  const int64_t cycle = plan->work;
-  plan->work = max(cycle, solver_work(in, in->nslot, plan->compact));
-  if (plan->single_rhs) plan->work = max(plan->work, solver_work(in, 1, false));
-  plan->work += WORK_FIELDS * QK_WORK_ALIGNMENT;
-  plan->share[QK_PLAN_SOLVER] += plan->work - cycle;
+/* The room that a cycle wants is there; the solvers take part of it, or more, or have their own if
+ * their fields have several vectors. */
+static void add_work(const qk_plan_input_t *in, const qk_geom_t *geom, qk_plan_t *plan) {
+  const int64_t cycle = plan->cycle_work, fields = WORK_FIELDS * QK_WORK_ALIGNMENT;
+  const bool apart = geom->inner > 1 && in->mg;
+  plan->work = solver_work(in, geom, in->nslot, plan->compact);
+  if (plan->single_rhs) plan->work = max(plan->work, solver_work(in, geom, 1, false));
+  if (!apart) plan->work = max(plan->work, cycle);
+  plan->work += fields;
+  plan->cycle_work = apart ? cycle + fields : plan->work;
+  plan->share[QK_PLAN_SOLVER] += apart ? plan->work + fields : plan->work - cycle;
 }
 
 void qk_plan_make(const qk_plan_input_t *in, qk_plan_t *plan) {
   const int half = (in->nslot + 1) / 2;
+  const qk_geom_t geom = geom_of_fields(in);
+  const int64_t vector = in->geom->local_volume * WIRE_SITE_BYTES;
   *plan = (qk_plan_t){.nslot = in->nslot,
                       .staging = in->staging < half ? in->staging : half,
                       .single_rhs = in->single_rhs && in->nslot > 1,
                       .compact = in->compact && in->nslot > 1};
   plan->leaving = 2 * plan->staging < in->nslot ? 2 * plan->staging : in->nslot;
   plan->share[QK_PLAN_OPERATOR] = operator_bytes(in, false) - unread_bytes(in) + operator_faces(in);
-  plan->share[QK_PLAN_SOLVER] = solver_bytes(in, in->nslot, plan->compact);
-  if (plan->single_rhs) plan->share[QK_PLAN_SINGLE_RHS] = solver_bytes(in, 1, false);
+  plan->share[QK_PLAN_SOLVER] = solver_bytes(in, &geom, in->nslot, plan->compact);
+  if (plan->single_rhs) plan->share[QK_PLAN_SINGLE_RHS] = solver_bytes(in, &geom, 1, false);
   plan->share[QK_PLAN_TRANSFER] =
-      (1 + plan->staging + plan->leaving) * in->geom->local_volume * WIRE_SITE_BYTES;
+      (1 + plan->staging + plan->leaving) * vector * (in->vectors > 1 ? in->vectors : 1);
   plan->setup = plan->share[QK_PLAN_OPERATOR] + unread_bytes(in) + operator_bytes(in, true);
   if (in->mg != NULL) add_multigrid(in, plan);
-  add_work(in, plan);
+  add_work(in, &geom, plan);
   for (int i = 0; i < QK_PLAN_SHARES; i++) plan->serving += plan->share[i];
   plan->setup = max(plan->setup, plan->serving);
   if (in->on_host)

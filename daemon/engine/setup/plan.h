@@ -26,7 +26,8 @@ typedef enum qk_plan_share {
 
 typedef struct qk_plan_input {
   const qk_ops_t *ops;
-  const qk_geom_t *geom;
+  const qk_geom_t *geom; /* of one vector */
+  int vectors;           /* of a right-hand side; 0 says 1 */
   const qk_action_t *action;
   const qk_action_params_t *params;
   qk_solver_choice_t method; /* of the outer solver: bicgstab, cg or gcr */
@@ -43,8 +44,9 @@ typedef struct qk_plan {
   int nslot;
   int staging, leaving; /* sources that come, and solutions that leave, beside the slots */
   bool single_rhs, compact;
-  int64_t work; /* room of the work fields of both solvers and of a cycle on level 0, part of the
-                   shares */
+  /* Room of work fields, part of the shares: of both solvers, and of a cycle on level 0. They are
+   * the same room, but for right-hand sides of several vectors. */
+  int64_t work, cycle_work;
   int64_t share[QK_PLAN_SHARES];
   int64_t serving; /* sum of the shares */
   int64_t setup;   /* the most during setup */

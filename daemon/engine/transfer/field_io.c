@@ -51,14 +51,16 @@ static void copy(const qk_field_io_t *port, bool is_double, qk_copy_t kind) {
   }
 }
 
-static qk_rhs_args_t column_args(const qk_field_io_t *port, const qk_field_t *field, int rhs,
+/* Vector k of it. */
+static qk_rhs_args_t column_args(const qk_field_io_t *port, const qk_field_t *field, int k, int rhs,
                                  const double matrix[4][4][2], double factor, bool is_double) {
+  char *const wire = port->vector;
   qk_rhs_args_t args = {.lat = port->dev->geom->lat,
-                        .field = field->v,
+                        .field = qk_field_vector(field, k).v,
                         .rhs = rhs,
                         .n = 1,
                         .is_double = is_double,
-                        .wire = {port->vector},
+                        .wire = {wire + k * qk_wire_vector_bytes(port->wire, is_double)},
                         .factor = factor};
   memcpy(args.basis, matrix, sizeof args.basis);
   return args;
@@ -75,9 +77,11 @@ qk_status_t qk_field_io_read(qk_field_io_t *port, const char *name, bool is_doub
   qk_segment_close(&in);
   if (status != QK_OK) return status;
 
-  qk_rhs_args_t args = column_args(port, field, rhs, matrix, 1, is_double);
   copy(port, is_double, QK_COPY_TO_DEVICE);
-  if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->rhs_import(dev->ctx, &args));
+  for (int k = 0; k < qk_field_vectors(field); k++) {
+    const qk_rhs_args_t args = column_args(port, field, k, rhs, matrix, 1, is_double);
+    if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->rhs_import(dev->ctx, &args));
+  }
   qk_dev_sync(dev);
   return qk_device_explain(dev, qk_dev_status(dev), err);
 }
@@ -87,8 +91,10 @@ qk_status_t qk_field_io_write(qk_field_io_t *port, const qk_segment_t *segment,
                               int rhs, qk_err_t *err) {
   const qk_device_t *dev = port->dev;
   bool is_double = segment->is_double;
-  qk_rhs_args_t args = column_args(port, field, rhs, matrix, factor, is_double);
-  qk_dev_note(dev, dev->ops->rhs_export(dev->ctx, &args));
+  for (int k = 0; k < qk_field_vectors(field); k++) {
+    const qk_rhs_args_t args = column_args(port, field, k, rhs, matrix, factor, is_double);
+    qk_dev_note(dev, dev->ops->rhs_export(dev->ctx, &args));
+  }
   copy(port, is_double, QK_COPY_TO_HOST);
   qk_dev_sync(dev);
   qk_status_t status = qk_device_explain(dev, qk_dev_status(dev), err);
@@ -100,9 +106,9 @@ qk_status_t qk_field_io_move(qk_field_io_t *port, const double matrix[4][4][2],
   const qk_device_t *dev = port->dev;
   double one[4][4][2];
   qk_gamma_basis_import(QK_BASIS_DEGRAND_ROSSI, one);
-  qk_rhs_args_t args = column_args(port, in, from, one, 1, true);
+  qk_rhs_args_t args = column_args(port, in, 0, from, one, 1, true);
   qk_status_t status = dev->ops->rhs_export(dev->ctx, &args);
   if (status != QK_OK) return status;
-  args = column_args(port, out, to, matrix, 1, true);
+  args = column_args(port, out, 0, to, matrix, 1, true);
   return dev->ops->rhs_import(dev->ctx, &args);
 }

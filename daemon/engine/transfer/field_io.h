@@ -2,8 +2,8 @@
  * field_io.h: copies right-hand sides of block fields from and to shared-memory objects of the
  * front, through one host buffer and one device buffer of a local vector.
  *
- * All calls are collective. Errors: those of wire.h, the same on all ranks; errors of the device
- * end the process.
+ * Fields that are read or written have the vectors of dev->geom. All calls are collective. Errors:
+ * those of wire.h, the same on all ranks; errors of the device end the process.
  */
 #ifndef QK_ENGINE_FIELD_IO_H
 #define QK_ENGINE_FIELD_IO_H
@@ -15,7 +15,7 @@
 typedef struct qk_field_io {
   const qk_device_t *dev;
   qk_wire_t *wire;
-  void *part;   /* host, a local vector in double; borrowed */
+  void *part;   /* host, a local field in double; borrowed */
   void *vector; /* device, the same */
 } qk_field_io_t;
 
@@ -32,8 +32,8 @@ qk_status_t qk_field_io_read(qk_field_io_t *port, const char *name, bool is_doub
 qk_status_t qk_field_io_write(qk_field_io_t *port, const qk_segment_t *segment,
                               const double matrix[4][4][2], double factor, const qk_field_t *field,
                               int rhs, qk_err_t *err);
-/* RHS `to` of out = matrix times RHS `from` of in; both may be the same one of one
- * field. Not collective. */
+/* RHS `to` of out = matrix times RHS `from` of in; both may be the same one of one field. Fields of
+ * one vector. Not collective. */
 qk_status_t qk_field_io_move(qk_field_io_t *port, const double matrix[4][4][2],
                              const qk_field_t *in, int from, const qk_field_t *out, int to);
 

@@ -328,15 +328,18 @@ qk_status_t qk_staging_load(qk_staging_t *stage, const char *name, bool is_doubl
   return QK_OK;
 }
 
+/* Of vector number `vector`. */
 static qk_rhs_args_t column_args(const qk_staging_t *stage, int n, qk_buffer_t *const buffer[],
                                  const double matrix[4][4][2], double factor,
-                                 const qk_field_t *field) {
+                                 const qk_field_t *field, int vector) {
+  const bool is_double = buffer[0]->move.segment.is_double;
+  const size_t at = vector * qk_wire_vector_bytes(stage->wire, is_double);
   qk_rhs_args_t args = {.lat = stage->dev->geom->lat,
-                        .field = field->v,
+                        .field = qk_field_vector(field, vector).v,
                         .n = n,
-                        .is_double = buffer[0]->move.segment.is_double,
+                        .is_double = is_double,
                         .factor = factor};
-  for (int k = 0; k < n; k++) args.wire[k] = buffer[k]->device;
+  for (int k = 0; k < n; k++) args.wire[k] = (char *)buffer[k]->device + at;
   memcpy(args.basis, matrix, sizeof args.basis);
   return args;
 }
@@ -345,17 +348,22 @@ qk_status_t qk_staging_import(qk_staging_t *stage, int n, qk_buffer_t *const buf
                               const double matrix[4][4][2], const qk_field_t *field, int rhs,
                               qk_err_t *verdict, qk_err_t *err) {
   const qk_device_t *dev = stage->dev;
-  qk_rhs_args_t args = column_args(stage, n, buffer, matrix, 1, field);
-  args.rhs = rhs;
+  const bool is_double = buffer[0]->move.segment.is_double;
+  qk_status_t status = QK_OK;
   *verdict = (qk_err_t){0};
   for (int k = 0; k < n; k++) {
     QK_ASSERT(buffer[k]->state == DONE && !buffer[k]->out);
-    QK_ASSERT(buffer[k]->err.code != QK_OK || buffer[k]->move.segment.is_double == args.is_double);
+    QK_ASSERT(buffer[k]->err.code != QK_OK || buffer[k]->move.segment.is_double == is_double);
     if (verdict->code == QK_OK) *verdict = buffer[k]->err;
-    make_free(buffer[k]);
   }
+  for (int v = 0; v < qk_field_vectors(field) && status == QK_OK; v++) {
+    if (verdict->code != QK_OK) break;
+    qk_rhs_args_t args = column_args(stage, n, buffer, matrix, 1, field, v);
+    args.rhs = rhs;
+    status = dev->ops->rhs_import(dev->ctx, &args);
+  }
+  for (int k = 0; k < n; k++) make_free(buffer[k]);
   if (verdict->code != QK_OK) return QK_OK;
-  qk_status_t status = dev->ops->rhs_import(dev->ctx, &args);
   /* what the next ones in these buffers wait for */
   if (status == QK_OK) status = dev->ops->queue_wait(dev->ctx, queue_of(false), 0);
   return qk_device_explain(dev, status, err);
@@ -377,8 +385,11 @@ qk_status_t qk_staging_store(qk_staging_t *stage, qk_segment_t *segment,
   QK_ASSERT(b != NULL);
   b->move.segment = *segment;
   segment->fd = -1;
-  const qk_rhs_args_t args = column_args(stage, 1, &b, matrix, factor, field);
-  qk_status_t status = dev->ops->rhs_export(dev->ctx, &args);
+  qk_status_t status = QK_OK;
+  for (int v = 0; v < qk_field_vectors(field) && status == QK_OK; v++) {
+    const qk_rhs_args_t args = column_args(stage, 1, &b, matrix, factor, field, v);
+    status = dev->ops->rhs_export(dev->ctx, &args);
+  }
   /* what its copy waits for: not for what is put on queue 0 before the copy begins */
   if (status == QK_OK) status = dev->ops->queue_wait(dev->ctx, queue_of(true), 0);
   b->state = STANDING;

@@ -4,7 +4,7 @@
  * leave while it is taken again. What sequential sources and contractions are made of comes the
  * same way.
  *
- * Each has a staging buffer: a vector in wire order in pinned host memory and one on the device.
+ * Each has a staging buffer: a field in wire order in pinned host memory and one on the device.
  * Threads move the one to and from shared memory (copy_threads.h), queues 1 and 2 copy between the
  * two. There are `in` buffers in and `out` buffers out. Two of each direction are there from the
  * beginning, the others join as their pinned memory becomes ready (pinned.h).

@@ -22,8 +22,16 @@ static size_t site_bytes(bool is_double) {
   return REALS_PER_SITE * (is_double ? sizeof(double) : sizeof(float));
 }
 
-size_t qk_wire_part_bytes(const qk_wire_t *wire, bool is_double) {
+static int vectors(const qk_wire_t *wire) {
+  return wire->geom->inner > 1 ? wire->geom->inner : 1;
+}
+
+size_t qk_wire_vector_bytes(const qk_wire_t *wire, bool is_double) {
   return (size_t)wire->geom->local_volume * site_bytes(is_double);
+}
+
+size_t qk_wire_part_bytes(const qk_wire_t *wire, bool is_double) {
+  return (size_t)vectors(wire) * qk_wire_vector_bytes(wire, is_double);
 }
 
 qk_status_t qk_wire_create(const qk_geom_t *geom, qk_wire_t **wire, qk_err_t *err) {
@@ -88,8 +96,8 @@ qk_status_t qk_segment_open(qk_wire_t *wire, const char *name, bool is_double, b
                             qk_segment_t *segment, qk_err_t *err) {
   qk_status_t status = QK_OK;
   *segment = (qk_segment_t){.fd = -1, .is_double = is_double};
-  int64_t bytes = wire->geom->volume * (int64_t)site_bytes(is_double);
-  if (wire->reaches) status = open_here(name, "a vector", bytes, writable, &segment->fd, err);
+  int64_t bytes = vectors(wire) * wire->geom->volume * (int64_t)site_bytes(is_double);
+  if (wire->reaches) status = open_here(name, "a field", bytes, writable, &segment->fd, err);
   status = qk_comm_agree(wire->geom->comm, status, err);
   if (status != QK_OK) qk_segment_close(segment);
   return status;
@@ -134,8 +142,12 @@ static run_t run_of(const qk_geom_t *geom) {
   return run;
 }
 
+static int64_t pieces_of_vector(const qk_geom_t *geom) {
+  return geom->local_volume / run_of(geom).sites;
+}
+
 int64_t qk_wire_pieces(const qk_wire_t *wire) {
-  return wire->geom->local_volume / run_of(wire->geom).sites;
+  return vectors(wire) * pieces_of_vector(wire->geom);
 }
 
 /* Piece i of the part of the rank at coord. */
@@ -145,7 +157,8 @@ static qk_status_t move_piece(const qk_geom_t *geom, const int coord[4],
   const int32_t *l = geom->lat.l;
   const run_t run = run_of(geom);
   const size_t bytes = (size_t)run.sites * site_bytes(segment->is_double);
-  int64_t rest = i, site = 0, stride = 1;
+  const int64_t n = pieces_of_vector(geom);
+  int64_t rest = i % n, site = i / n * geom->volume, stride = 1;
   for (int mu = 0; mu < 4; mu++) {
     int64_t x = (int64_t)coord[mu] * l[mu];
     if (mu > run.last) {

@@ -2,10 +2,11 @@
  * wire.h: global vectors in wire order, in POSIX shared-memory objects of the front, and this
  * rank's part of them; and objects that only rank 0 writes.
  *
- * Shapes: the object holds [T][Z][Y][X][4 spins][3 colours] complex of float or double, from byte
- * 0, exactly; a part holds the same of the local lattice, in host memory. Ranks of rank 0's host
- * read and write their own sites in the object; the others go through rank 0. The object is reached
- * by pread and pwrite, so one that shrinks gives an error and no signal.
+ * Shapes: the object holds [vectors][T][Z][Y][X][4 spins][3 colours] complex of float or double,
+ * from byte 0, exactly, with the vectors of a right-hand side (geom.h: inner); a part holds the
+ * same of the local lattice, in host memory. Ranks of rank 0's host read and write their own sites
+ * in the object; the others go through rank 0. The object is reached by pread and pwrite, so one
+ * that shrinks gives an error and no signal.
  *
  * All calls are collective. Errors, the same on all ranks: QK_BAD_ARGUMENT for a name or a size
  * that is wrong, QK_IO_ERROR for a transfer that fails, QK_BUSY where /dev/shm is full;
@@ -33,8 +34,9 @@ qk_status_t qk_segment_open(qk_wire_t *wire, const char *name, bool is_double, b
                             qk_segment_t *segment, qk_err_t *err);
 void qk_segment_close(qk_segment_t *segment); /* not collective; a closed one stays so */
 
-/* Bytes of a part. */
+/* Bytes of a part, and of one vector of it. */
 size_t qk_wire_part_bytes(const qk_wire_t *wire, bool is_double);
+size_t qk_wire_vector_bytes(const qk_wire_t *wire, bool is_double);
 
 /* A part is copied in pieces, each with its own bytes; returns their number. Not collective,
  * from any thread; on ranks that can reach the object. */

@@ -298,7 +298,7 @@ static qk_status_t search(tuning_t *t, qk_work_t *work, qk_operator_t *op, qk_er
   t->trial = (qk_trial_t){.op = op, .work = work, .tol = o->tol, .nrhs = o->slots};
   qk_status_t status = qk_mg_params_complete(&t->tool->geom, t->tool->ops->tuning, &best, err);
   if (status != QK_OK) return status;
-  int naxis = qk_tune_axes(&t->tool->geom, &best, op->twist != 0, axis);
+  int naxis = qk_tune_axes(&t->tool->geom, &best, qk_operator_base(op)->twist != 0, axis);
   const qk_tune_search_t s = {.arg = t, .cost = cost_of, .time_left = time_left};
   t->began = qk_clock_now();
   qk_tune_run(&s, axis, naxis, &best);

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "daemon/base/clock.h"
-#include "daemon/engine/multigrid/cycle.h"
+#include "daemon/engine/multigrid/cycle_vectors.h"
 
 /* A solve that needs more outer iterations than this is not worth waiting for. */
 enum { MOST_ITERATIONS = 150 };
@@ -34,7 +34,8 @@ static qk_status_t make_hierarchy(qk_trial_t *t, const qk_mg_params_t *params, d
     t->mg = NULL;
     qk_work_trim(t->work);
   }
-  qk_status_t status = qk_mg_create(t->op, t->work, params, NULL, NULL, &t->mg, err);
+  qk_status_t status =
+      qk_mg_create(qk_operator_base(t->op), t->work, params, NULL, NULL, &t->mg, err);
   if (status == QK_OK) *seconds = t->mg->setup_seconds;
   return status;
 }
@@ -42,14 +43,18 @@ static qk_status_t make_hierarchy(qk_trial_t *t, const qk_mg_params_t *params, d
 static qk_status_t import_noise(const qk_trial_t *t, qk_solver_t *solver) {
   const qk_device_t *dev = t->op->dev;
   for (int i = 0; i < t->nrhs; i++) {
+    const qk_field_t *b = qk_solver_rhs(solver, i);
     qk_source_args_t a = {.lat = dev->geom->lat,
-                          .field = qk_solver_rhs(solver, i)->v,
                           .kind = QK_SOURCE_Z4,
                           .site = {0, 0, 0, -1},
                           .spin = -1,
-                          .colour = -1,
-                          .seed = (uint64_t)i};
-    qk_status_t status = dev->ops->source(dev->ctx, &a);
+                          .colour = -1};
+    qk_status_t status = QK_OK;
+    for (int k = 0; k < qk_field_vectors(b) && status == QK_OK; k++) {
+      a.field = qk_field_vector(b, k).v;
+      a.seed = (uint64_t)i + (uint64_t)k * (uint64_t)t->nrhs;
+      status = dev->ops->source(dev->ctx, &a);
+    }
     if (status) return status;
     if (t->op->twist == 0) continue;
     status = qk_solver_set_flavour(solver, i, 2 * i < t->nrhs ? 1 : -1); /* both in the batch */
@@ -89,16 +94,13 @@ static qk_status_t solve(const qk_trial_t *t, qk_solver_t *solver, double tol,
   return QK_OK;
 }
 
-static qk_status_t measure_cycle(const qk_trial_t *t, qk_cycle_t *cycle, qk_trial_result_t *result,
-                                 qk_err_t *err) {
+static qk_status_t measure_solver(const qk_trial_t *t, qk_precond_t precond,
+                                  qk_trial_result_t *result, qk_err_t *err) {
   const qk_device_t *dev = t->op->dev;
-  const qk_solver_params_t p = {.method = "gcr",
-                                .inner = QK_SINGLE,
-                                .nslot = t->nrhs,
-                                .check = 1,
-                                .precond = qk_cycle_precond(cycle)};
+  const qk_solver_params_t p = {
+      .method = "gcr", .inner = QK_SINGLE, .nslot = t->nrhs, .check = 1, .precond = precond};
   qk_solver_t *solver;
-  qk_status_t status = qk_solver_create(t->op, t->work, &p, &solver, err);
+  qk_status_t status = qk_solver_create(t->op, t->op->work, &p, &solver, err);
   if (status) return status;
   status = solve(t, solver, 0.1, result); /* allocates, records graphs */
   if (status == QK_OK) status = solve(t, solver, t->tol, result);
@@ -109,16 +111,23 @@ static qk_status_t measure_cycle(const qk_trial_t *t, qk_cycle_t *cycle, qk_tria
 
 static qk_status_t measure(const qk_trial_t *t, qk_trial_result_t *result, qk_err_t *err) {
   qk_cycle_t *cycle;
+  qk_cycle_vectors_t *vectors = NULL;
   qk_status_t status = qk_cycle_create(t->mg, QK_SINGLE, t->nrhs, &cycle, err);
   if (status) return status;
-  status = measure_cycle(t, cycle, result, err);
+  status = qk_cycle_vectors_create(cycle, t->op, &vectors);
+  status = qk_comm_agree(t->op->dev->geom->comm, status, err);
+  if (status == QK_OK)
+    status = measure_solver(t, qk_cycle_vectors_precond(cycle, vectors), result, err);
+  qk_cycle_vectors_destroy(vectors);
   qk_cycle_destroy(cycle);
   return status;
 }
 
 static qk_status_t make_and_measure(qk_trial_t *t, qk_trial_result_t *result, qk_err_t *err) {
   const qk_device_t *dev = t->op->dev;
-  qk_status_t status = qk_mg_params_complete(dev->geom, dev->ops->tuning, &result->params, err);
+  qk_status_t status = qk_mg_params_for(qk_operator_base(t->op), &result->params, err);
+  if (status == QK_OK)
+    status = qk_mg_params_complete(dev->geom, dev->ops->tuning, &result->params, err);
   if (status) return status;
   status = make_hierarchy(t, &result->params, &result->setup_seconds, err);
   return status ? status : measure(t, result, err);

@@ -58,6 +58,11 @@ static qk_status_t check_numbers(const Quark__Submit *s, qk_err_t *err) {
 /* Not defined for other fields. */
 static qk_status_t check_usual(const qk_shape_t *shape, const char *what, qk_err_t *err) {
   if (qk_shape_is_usual(shape)) return QK_OK;
+  if (qk_shape_vectors(shape) > 1)
+    return qk_fail(err, QK_UNSUPPORTED,
+                   "%s: is not defined for a doublet, whose right-hand sides have two flavours (%u "
+                   "real numbers a site, %u columns)",
+                   what, shape->site_reals, shape->columns);
   return qk_fail(err, QK_UNSUPPORTED,
                  "%s: needs fields of spin and colour; those of this action have %u real numbers a "
                  "site and %u columns",
@@ -96,6 +101,12 @@ qk_status_t qk_job_check(const Quark__Submit *s, const qk_shape_t *shape, qk_err
 qk_status_t qk_job_check_action(const Quark__Submit *s, const qk_action_row_t *action,
                                 qk_err_t *err) {
   if (s->flavour >= 0 || action->has_flavours) return QK_OK;
+  if (qk_action_vectors(action) > 1)
+    return qk_fail(err, QK_BAD_ARGUMENT,
+                   "flavour = %d: right-hand sides of the action %s of this setup have both "
+                   "flavours, only 1 is accepted; which of them a generated source stands in is "
+                   "said by its columns (quarkctl: ,flavour=-1 in --source)",
+                   s->flavour, action->name);
   return qk_fail(err, QK_BAD_ARGUMENT,
                  "flavour = %d: the action %s of this setup has no flavours, only 1 is accepted",
                  s->flavour, action->name);

@@ -36,7 +36,8 @@ enum { CLIENT = 0, ENGINE = 9, TIME = 13, WORLD = 14, HELP = 15, JOINED = 192 };
 #define GOODBYE 14, 200
 #define SHUTDOWN(now) 14, 250 + (now)
 #define PASS(how) TIME, how
-#define LIVE HELP, HELP /* HELLO and READY of the engines */
+#define LIVE HELP, HELP            /* HELLO and READY of the engines */
+#define TWO_FLAVOURS ENGINE, 9, 56 /* READY of a doublet */
 #define START PASS(1), LIVE
 #define DONE(how, status) ENGINE, 0, how, status
 #define PROGRESS ENGINE, 5, 9
@@ -199,6 +200,11 @@ static void save_states(void) {
   SESSION("flavours", 2 | STATE | SETUPS, LIVE, C0(HELLO), C0(LOAD(SECOND, 6)), START,
           C0(1, POINT, FORTY, SECOND, 22), C0(SUBMIT(POINT, TWO, 22)), HELP, HELP, CRASH(0),
           PASS(1), LIVE, START, C0(HELLO), C0(ATTACH(0)), HELP, HELP);
+  /* Flavour -1, 1 and 2 of a column, where right-hand sides have two, and one. */
+  SESSION("doublet", 2 | STATE, HELP, TWO_FLAVOURS, C0(HELLO), C0(SUBMIT(Z4, TWO, 24)),
+          C0(SUBMIT(POINT, TWELVE, 152)), C0(SUBMIT(WALL, TWO, 216)), HELP, HELP, CRASH(0), HELP,
+          TWO_FLAVOURS, C0(HELLO), C0(ATTACH(0)), C0(ATTACH(1)), HELP, HELP, CRASH(0), LIVE,
+          C0(HELLO), C0(SUBMIT(Z4, TWO, 24)), C0(SUBMIT(POINT, TWO, 152)), HELP);
   SESSION("kept-state", 2 | STATE, LIVE, C0(HELLO), C0(SUBMIT(POINT | KEEP, TWELVE, 0)), HELP, HELP,
           HELP, HELP, HELP, HELP, HELP, HELP, HELP, HELP, HELP, HELP, C0(ACK(0, 0)),
           C0(SUBMIT(SEQ | KEEP, TWO, 0)), C0(CONTRACT(0, 1)), C0(RELEASE(0)), CRASH(0), LIVE, HELP,

@@ -269,6 +269,8 @@ static void check_job(const qk_job_t *job, sums_t *sum) {
   sum->kept_bytes += (int64_t)(job->kept * job->field_bytes);
   QK_ASSERT(job->contraction || job->flavour == 1 ||
             (job->flavour == -1 && qk_values_action(&job->setup->settings.op)->has_flavours));
+  for (uint32_t i = 0; job->column && i < job->nrhs; i++)
+    QK_ASSERT(job->column[i].flavour != -1 || qk_shape_vectors(&job->shape) > 1);
   QK_ASSERT(job->upload_next <= job->upload_until || job->contraction);
   QK_ASSERT(job->upload_next == job->upload_due && job->chunks == 0); /* without data threads */
   QK_ASSERT(job->upload_until <= job->nrhs * job->field_bytes);

@@ -171,6 +171,12 @@ static void twist(Quark__Submit *s, uint8_t how) {
     s->has_flavour = true;
     s->flavour = how < 128 ? -1 : (int32_t)how - 128;
     break;
+  case 24:
+  case 25: /* of one column; 2 is nowhere legal */
+    if (s->n_column == 0) break;
+    s->column[0]->has_flavour = true;
+    s->column[0]->flavour = how < 128 ? -1 : how < 192 ? 1 : 2;
+    break;
   case 20:
     s->n_column = s->n_column > 0 ? s->n_column - 1 : 0;
     break;

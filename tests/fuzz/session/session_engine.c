@@ -62,6 +62,7 @@ static void on_fill(engine_t *engine, const Quark__Engine__Fill *fill) {
   QK_ASSERT(fill->order == QK_ORDER_FIRST || fill->order == QK_ORDER_OTHERS);
   QK_ASSERT(fill->backlog <= INT32_MAX);
   QK_ASSERT(fill->flavour == 1 || fill->flavour == -1);
+  QK_ASSERT(!fill->column || (fill->column->flavour >= -1 && fill->column->flavour <= 1));
   engine->inflight[fill->entry] = fill->serial;
   engine->tol[fill->entry] = fill->tol;
   snprintf(engine->out[fill->entry], QK_SHM_NAME_MAX, "%s", fill->shm_out ? fill->shm_out : "");

@@ -166,6 +166,8 @@ class Peer:
     def column(self, source):
         r, noise = self.rng, source in (qk.SOURCE_Z2, qk.SOURCE_Z4)
         c = qk.Column(t=r.randrange(4), spin=r.randrange(4), colour=r.randrange(3))
+        if r.random() < 0.2:
+            c.flavour = r.choice([0, 1, 1, -1, 2, 2 ** 31 - 1, -2 ** 31])
         if source == qk.SOURCE_POINT:
             c.x, c.y, c.z = (r.randrange(4) for _ in range(3))
         elif source == qk.SOURCE_SEQUENTIAL:

@@ -2,7 +2,7 @@
 
 It speaks engine.proto and does with each right-hand side what its max_iter says (SOLVE, HOLD, ... below); anything else
 is "solved" at once: x = 2 b for uploads, x = (gamma + 1) times the kept solution for sequential sources, zeros but for the
-seed in the first number, and alpha of a smearing in the second, for generated ones. The gamma matrix at the source of a
+seed in the first number, alpha of a smearing in the second, and the flavour of the column in the fifth, for generated ones. The gamma matrix at the source of a
 contraction's first channel is its action in the same way; its numbers are `correlators`.
 With csw, x = (2 + csw) b. A gauge of the form builtin:fake:WORD... does what its words say: refuse=STATUS, needs=FILE, wait=FIFO (until it is
 written to), digest=NUMBER, die (while loading). FAKE_ROOM is a folder in which no more than FAKE_ENGINES engines find room: others are refused for want of memory.
@@ -148,6 +148,7 @@ class FakeEngine:
             x[1] = fill.smear.alpha if fill.HasField('smear') else 0
             x[2] = fill.backlog
             x[3] = fill.order
+            x[4] = fill.column.flavour
         assert len(x) == count and fill.flavour in (-1, 1)
         if fill.flavour < 0:
             x = -x

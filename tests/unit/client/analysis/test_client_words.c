@@ -11,7 +11,8 @@
 #include "client/analysis/source.h"
 #include "tests/support/refused.h"
 
-static const uint32_t dims[4] = {4, 6, 8, 16};
+static const qk_shape_t shape = {{4, 6, 8, 16}, QK_SITE_REALS, QK_PROPAGATOR_COLUMNS},
+                        doublet = {{4, 6, 8, 16}, 2 * QK_SITE_REALS, 2 * QK_PROPAGATOR_COLUMNS};
 
 Test(flavour, is_one_of_two_signs) {
   static const char *const refused[] = {"", "0", "2", "-2", "1 ", " 1", "+", "--1", "+1.0", "up"};
@@ -25,13 +26,17 @@ Test(flavour, is_one_of_two_signs) {
 
 /* ---- sources ---- */
 
-static quark_column_t *columns_of(const char *text, int64_t *n) {
+static quark_column_t *columns_on(const qk_shape_t *fields, const char *text, int64_t *n) {
   qk_source_t source;
   qk_err_t err = {0};
   quark_column_t *columns = NULL;
   cr_assert_eq(qk_source_parse(text, &source, &err), QK_OK, "%s", err.text);
-  cr_assert_eq(qk_source_columns(&source, dims, n, &columns, &err), QK_OK, "%s", err.text);
+  cr_assert_eq(qk_source_columns(&source, fields, n, &columns, &err), QK_OK, "%s", err.text);
   return columns;
+}
+
+static quark_column_t *columns_of(const char *text, int64_t *n) {
+  return columns_on(&shape, text, n);
 }
 
 Test(source, points_and_walls_have_twelve_columns_colour_fastest) {
@@ -40,7 +45,7 @@ Test(source, points_and_walls_have_twelve_columns_colour_fastest) {
   cr_assert_eq(n, 12);
   for (int i = 0; i < 12; i++) {
     cr_expect(c[i].x == 1 && c[i].y == 2 && c[i].z == 3 && c[i].t == 15);
-    cr_expect(c[i].spin == i / 3 && c[i].colour == i % 3);
+    cr_expect(c[i].spin == i / 3 && c[i].colour == i % 3 && c[i].flavour == 0);
   }
   free(c);
   c = columns_of("wall:7,p=1:-2:0", &n);
@@ -92,6 +97,85 @@ Test(source, diluted_noise_covers_each_component_and_slice_once) {
   free(c);
 }
 
+Test(source, of_a_doublet_points_and_walls_have_both_flavours_the_upper_first) {
+  static const char *const texts[] = {"point:1,2,3,15", "wall:7,p=1:-2:0"};
+  for (int k = 0; k < 2; k++)
+    for (int flavour = -1; flavour <= 1; flavour++) {
+      int64_t n;
+      char text[64];
+      snprintf(text, sizeof text, "%s%s", texts[k],
+               flavour < 0   ? ",flavour=-1"
+               : flavour > 0 ? ",flavour=+1"
+                             : "");
+      quark_column_t *c = columns_on(&doublet, text, &n);
+      cr_assert_eq(n, flavour ? 12 : 24, "%s", text);
+      for (int i = 0; i < n; i++) {
+        const quark_column_t want = {.x = k ? 0 : 1,
+                                     .y = k ? 0 : 2,
+                                     .z = k ? 0 : 3,
+                                     .t = k ? 7 : 15,
+                                     .px = k ? 1 : 0,
+                                     .py = k ? -2 : 0,
+                                     .spin = i % 12 / 3,
+                                     .colour = i % 3,
+                                     .flavour = flavour  ? flavour
+                                                : i < 12 ? 1
+                                                         : -1};
+        cr_expect_eq(memcmp(&c[i], &want, sizeof want), 0, "%s: column %d", text, i);
+      }
+      free(c);
+    }
+}
+
+Test(source, noise_of_a_doublet_is_in_both_flavours_unless_it_says_which) {
+  static const struct {
+    const char *text;
+    int64_t n;
+    int32_t flavour[4];
+  } cases[] = {{"z2:7", 1, {0}},
+               {"z4:7:3,flavour=+1", 1, {1}},
+               {"z2:seed=7,flavour=1,p=0:0:1", 1, {1}},
+               {"z2:7,flavour=-1,count=2", 2, {-1, -1}},
+               {"z4:7,dilute=flavour", 2, {1, -1}},
+               {"z4:7,count=2,dilute=flavour", 4, {1, -1, 1, -1}}};
+  for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
+    int64_t n;
+    quark_column_t *c = columns_on(&doublet, cases[k].text, &n);
+    cr_assert_eq(n, cases[k].n, "%s", cases[k].text);
+    for (int i = 0; i < n; i++)
+      cr_expect(c[i].flavour == cases[k].flavour[i] && c[i].spin == -1 && c[i].colour == -1);
+    free(c);
+  }
+}
+
+Test(source, noise_that_is_diluted_in_all_covers_each_component_once) {
+  int64_t n;
+  quark_column_t *c = columns_on(&doublet, "z4:3,dilute=flavour+time+colour+spin,every=2", &n);
+  cr_assert_eq(n, 2 * 24);
+  for (int i = 0; i < n; i++) /* colour runs fastest, then spin, flavour, time */
+    cr_expect(c[i].t == i / 24 && c[i].flavour == (i % 24 < 12 ? 1 : -1) &&
+              c[i].spin == i % 12 / 3 && c[i].colour == i % 3 && c[i].t_every == 2);
+  free(c);
+}
+
+Test(source, flavours_are_refused_where_right_hand_sides_have_one) {
+  static const char *const bad[][2] = {{"point:0,0,0,0,flavour=-1", "flavour=-1 is for"},
+                                       {"wall:0,flavour=+1", "flavour=+1 is for"},
+                                       {"z2:1,flavour=1", "flavour=+1 is for"},
+                                       {"z4:1,dilute=flavour+spin", "dilute=flavour is for"}};
+  for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+    qk_source_t s;
+    qk_err_t err = {0};
+    int64_t n;
+    quark_column_t *c = NULL;
+    cr_assert_eq(qk_source_parse(bad[i][0], &s, &err), QK_OK, "%s", bad[i][0]);
+    cr_expect(qk_source_has_flavour(&s));
+    cr_expect_eq(qk_source_columns(&s, &shape, &n, &c, &err), QK_UNSUPPORTED);
+    cr_expect(!c && strstr(err.text, bad[i][1]) && strstr(err.text, "two flavours"), "%s",
+              err.text);
+  }
+}
+
 static qk_status_t parse_source(const char *text, bool *touched, qk_err_t *err) {
   qk_source_t s = {.count = 77};
   const qk_status_t status = qk_source_parse(text, &s, err);
@@ -110,6 +194,15 @@ Test(source, what_is_no_source_is_refused_with_its_text) {
                              "wall:",
                              "wall:1,p=1:2",
                              "wall:1,q=1:2:3",
+                             "wall:1,flavour=",
+                             "wall:1,flavour=0",
+                             "wall:1,flavour=+1,p=1:2:3",
+                             "point:1,2,3,4,flavour=2",
+                             "point:1,2,3,4,flavour=-1,",
+                             "point:1,2,3,4,flavour=-1,flavour=1",
+                             "z2:1,flavour=up",
+                             "z2:1,dilute=flavour+flavour",
+                             "z2:1,dilute=flavour,flavour=1",
                              "z2:",
                              "z2:t=3",
                              "z2:1:",
@@ -140,7 +233,7 @@ Test(source, places_outside_the_lattice_are_refused_with_the_limit) {
     int64_t n;
     quark_column_t *c;
     cr_assert_eq(qk_source_parse(bad[i][0], &s, &err), QK_OK, "%s", bad[i][0]);
-    cr_expect_eq(qk_source_columns(&s, dims, &n, &c, &err), QK_BAD_ARGUMENT);
+    cr_expect_eq(qk_source_columns(&s, &shape, &n, &c, &err), QK_BAD_ARGUMENT);
     cr_expect_not_null(strstr(err.text, bad[i][1]), "\"%s\" not in \"%s\"", bad[i][1], err.text);
   }
 }

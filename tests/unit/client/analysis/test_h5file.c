@@ -12,21 +12,9 @@
 
 #include "client/analysis/h5file.h"
 #include "client/analysis/h5kit.h"
+#include "tests/unit/client/analysis/h5_test_kit.h"
 
-static char dir[64], path[96];
-
-static void setup(void) {
-  strcpy(dir, "/tmp/qk-h5-XXXXXX");
-  cr_assert_not_null(mkdtemp(dir));
-  snprintf(path, sizeof path, "%s/f.h5", dir);
-}
-
-static void teardown(void) {
-  unlink(path);
-  cr_expect_eq(rmdir(dir), 0, "the folder should hold the file and nothing else");
-}
-
-TestSuite(h5file, .init = setup, .fini = teardown);
+TestSuite(h5file, .init = h5t_setup, .fini = h5t_teardown);
 
 static int folders_synced, folder_errno;
 
@@ -39,81 +27,14 @@ int fsync(int fd) {
   return folder_errno ? -1 : 0;
 }
 
-static const int dims[4] = {2, 4, 6, 8};
-enum { REALS = 2 * 4 * 6 * 8 * 24 };
-
-static qk_h5meta_t example_meta(void) {
-  qk_h5meta_t m;
-  qk_h5meta_init(&m);
-  for (int mu = 0; mu < 4; mu++) m.dims[mu] = dims[mu];
-  strcpy(m.kind, "propagator");
-  strcpy(m.basis, "degrand-rossi");
-  m.kappa = 0.125;
-  m.mass = 0;
-  m.csw = 1.5;
-  strcpy(m.action, "wilson-clover;mass=0;csw=1.5");
-  for (int i = 0; i < 8; i++) m.boundary[i] = i % 2 ? 0 : (i == 6 ? -1 : 1);
-  m.tolerance = 1e-10;
-  strcpy(m.gauge, "builtin:weak:2x4x6x8:1");
-  strcpy(m.smear, "gauss:0.25,10");
-  strcpy(m.links, "ape:0.6,20");
-  strcpy(m.sequential, "gamma=g5,t=3,p=0:0:0");
-  return m;
-}
-
-static void fill(double *x, int seed) {
-  for (int i = 0; i < REALS; i++) x[i] = sin(1.0 + seed + 0.37 * i);
-}
-
-static void write_example(int bits, int64_t nrhs) {
-  qk_err_t err = {0};
-  qk_h5meta_t meta = example_meta();
-  qk_h5file_t *f = NULL;
-  cr_assert_eq(qk_h5file_create(path, &meta, bits, nrhs, &f, &err), QK_OK, "%s", err.text);
-  cr_assert_eq(qk_h5file_rhs_bytes(f, bits), (size_t)REALS * (size_t)bits / 8);
-  double x[REALS];
-  float y[REALS];
-  for (int64_t r = nrhs - 1; r >= 0; r--) {
-    fill(x, (int)r);
-    for (int i = 0; i < REALS; i++) y[i] = (float)x[i];
-    cr_assert_eq(qk_h5file_write(f, r, bits == 64 ? (void *)x : (void *)y, &err), QK_OK, "%s",
-                 err.text);
-    qk_h5column_t c;
-    qk_h5column_init(&c);
-    c.status = r == 1 ? QK_NOT_CONVERGED : QK_OK;
-    c.true_residual = 1e-11 * (double)(r + 1);
-    c.iterations = 100 + r;
-    c.seconds = 0.5;
-    strcpy(c.source, "point");
-    for (int mu = 0; mu < 4; mu++) c.site[mu] = mu;
-    c.spin = (int)r / 3;
-    c.colour = (int)r % 3;
-    c.seed = UINT64_MAX - (uint64_t)r;
-    for (int j = 0; j < 3; j++) c.momentum[j] = j - 1;
-    c.every = 4;
-    c.gamma = 15;
-    cr_assert_eq(qk_h5file_set_column(f, r, &c, &err), QK_OK);
-  }
-  cr_assert_neq(access(path, F_OK), 0, "the file must not be there before commit");
-  cr_assert_eq(qk_h5file_commit(f, &err), QK_OK, "%s", err.text);
-  qk_h5file_close(f);
-}
-
-static qk_h5file_t *open_example(void) {
-  qk_err_t err = {0};
-  qk_h5file_t *f = NULL;
-  cr_assert_eq(qk_h5file_open(path, NULL, &f, &err), QK_OK, "%s", err.text);
-  return f;
-}
-
 Test(h5file, doubles_come_back_bit_for_bit) {
-  write_example(64, 3);
-  qk_h5file_t *f = open_example();
-  double x[REALS], want[REALS];
+  h5t_write(64, 3);
+  qk_h5file_t *f = h5t_open();
+  double x[H5T_REALS], want[H5T_REALS];
   cr_assert_eq(qk_h5file_nrhs(f), 3);
   cr_assert_eq(qk_h5file_bits(f), 64);
   for (int r = 0; r < 3; r++) {
-    fill(want, r);
+    h5t_fill(want, r);
     cr_assert_eq(qk_h5file_read(f, r, 64, x, NULL), QK_OK);
     cr_expect_arr_eq(x, want, sizeof x);
   }
@@ -121,15 +42,15 @@ Test(h5file, doubles_come_back_bit_for_bit) {
 }
 
 Test(h5file, floats_are_stored_as_floats_and_read_as_either) {
-  write_example(32, 2);
-  qk_h5file_t *f = open_example();
-  double x[REALS], want[REALS];
-  float y[REALS];
+  h5t_write(32, 2);
+  qk_h5file_t *f = h5t_open();
+  double x[H5T_REALS], want[H5T_REALS];
+  float y[H5T_REALS];
   cr_assert_eq(qk_h5file_bits(f), 32);
-  fill(want, 1);
+  h5t_fill(want, 1);
   cr_assert_eq(qk_h5file_read(f, 1, 32, y, NULL), QK_OK);
   cr_assert_eq(qk_h5file_read(f, 1, 64, x, NULL), QK_OK);
-  for (int i = 0; i < REALS; i++) {
+  for (int i = 0; i < H5T_REALS; i++) {
     cr_assert_eq(y[i], (float)want[i]);
     cr_assert_eq(x[i], (double)y[i]);
   }
@@ -137,9 +58,9 @@ Test(h5file, floats_are_stored_as_floats_and_read_as_either) {
 }
 
 Test(h5file, attributes_and_columns_come_back) {
-  write_example(64, 2);
-  qk_h5file_t *f = open_example();
-  const qk_h5meta_t *m = qk_h5file_meta(f), want = example_meta();
+  h5t_write(64, 2);
+  qk_h5file_t *f = h5t_open();
+  const qk_h5meta_t *m = qk_h5file_meta(f), want = h5t_meta();
   cr_expect_arr_eq(m->dims, want.dims, sizeof want.dims);
   cr_expect_str_eq(m->kind, want.kind);
   cr_expect_str_eq(m->basis, want.basis);
@@ -169,84 +90,54 @@ Test(h5file, attributes_and_columns_come_back) {
 }
 
 Test(h5file, closing_before_commit_leaves_the_old_file) {
-  write_example(32, 1);
+  h5t_write(32, 1);
   struct stat before, after;
-  cr_assert_eq(stat(path, &before), 0);
-  qk_h5meta_t meta = example_meta();
+  cr_assert_eq(stat(h5t_path, &before), 0);
+  qk_h5meta_t meta = h5t_meta();
   qk_h5file_t *f = NULL;
-  cr_assert_eq(qk_h5file_create(path, &meta, 64, 2, &f, NULL), QK_OK);
+  cr_assert_eq(qk_h5file_create(h5t_path, &meta, 64, 2, &f, NULL), QK_OK);
   qk_h5file_close(f);
-  cr_assert_eq(stat(path, &after), 0);
+  cr_assert_eq(stat(h5t_path, &after), 0);
   cr_expect_eq(before.st_ino, after.st_ino);
 }
 
 Test(h5file, bad_arguments_are_refused_and_leave_nothing) {
   qk_err_t err = {0};
   qk_h5file_t *f = NULL;
-  qk_h5meta_t meta = example_meta();
-  cr_expect_eq(qk_h5file_create(path, &meta, 16, 1, &f, NULL), QK_BAD_ARGUMENT);
-  cr_expect_eq(qk_h5file_create(path, &meta, 64, 0, &f, NULL), QK_TOO_LARGE);
+  qk_h5meta_t meta = h5t_meta();
+  cr_expect_eq(qk_h5file_create(h5t_path, &meta, 16, 1, &f, NULL), QK_BAD_ARGUMENT);
+  cr_expect_eq(qk_h5file_create(h5t_path, &meta, 64, 0, &f, NULL), QK_TOO_LARGE);
   cr_expect_eq(qk_h5file_create("/no/such/folder/f.h5", &meta, 64, 1, &f, &err), QK_IO_ERROR);
   cr_expect_not_null(strstr(err.text, "/no/such/folder/f.h5"));
   meta.dims[2] = -4;
-  cr_expect_eq(qk_h5file_create(path, &meta, 64, 1, &f, NULL), QK_BAD_GEOMETRY);
+  cr_expect_eq(qk_h5file_create(h5t_path, &meta, 64, 1, &f, NULL), QK_BAD_GEOMETRY);
   cr_expect_null(f);
 }
 
 Test(h5file, right_hand_sides_outside_the_file_are_refused) {
-  write_example(64, 2);
-  qk_h5file_t *f = open_example();
-  double x[REALS];
+  h5t_write(64, 2);
+  qk_h5file_t *f = h5t_open();
+  double x[H5T_REALS];
   cr_expect_eq(qk_h5file_read(f, 2, 64, x, NULL), QK_BAD_ARGUMENT);
   cr_expect_eq(qk_h5file_read(f, -1, 64, x, NULL), QK_BAD_ARGUMENT);
   qk_h5file_close(f);
 }
 
-/* A file made by hand with HDF5: what other programs may bring. */
-static void foreign(const char *name, int rank, const hsize_t *extent, hid_t real, const char *re,
-                    const char *im) {
-  const size_t size = H5Tget_size(real);
-  const hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
-  const hid_t type = H5Tcreate(H5T_COMPOUND, 2 * size);
-  H5Tinsert(type, re, 0, real);
-  H5Tinsert(type, im, size, real);
-  const hid_t space = H5Screate_simple(rank, extent, NULL);
-  const hid_t set = H5Dcreate2(file, name, type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
-  cr_assert_geq(set, 0);
-  H5Dclose(set);
-  H5Sclose(space);
-  H5Tclose(type);
-  H5Fclose(file);
-}
-
-static void set_numbers(const char *name, int n, const int *value) {
-  const hid_t file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT);
-  const hsize_t extent = (hsize_t)n;
-  const hid_t space = H5Screate_simple(1, &extent, NULL);
-  const hid_t attribute = H5Acreate2(file, name, H5T_NATIVE_INT, space, H5P_DEFAULT, H5P_DEFAULT);
-  H5Awrite(attribute, H5T_NATIVE_INT, value);
-  H5Aclose(attribute);
-  H5Sclose(space);
-  H5Fclose(file);
-}
-
-static const hsize_t shape[7] = {2, 8, 6, 4, 2, 4, 3};
-
 Test(h5file, one_foreign_dataset_without_attributes_is_enough) {
-  foreign("sources", 7, shape, H5T_IEEE_F64BE, "r", "i");
-  qk_h5file_t *f = open_example();
-  cr_expect_arr_eq(qk_h5file_meta(f)->dims, dims, sizeof dims);
+  h5t_foreign("sources", 7, h5t_shape, H5T_IEEE_F64BE, "r", "i");
+  qk_h5file_t *f = h5t_open();
+  cr_expect_arr_eq(qk_h5file_meta(f)->dims, h5t_dims, sizeof h5t_dims);
   cr_expect_eq(qk_h5file_nrhs(f), 2);
   qk_h5column_t c;
   cr_expect_eq(qk_h5file_column(f, 0, &c, NULL), QK_NOT_FOUND);
-  double x[REALS];
+  double x[H5T_REALS];
   cr_expect_eq(qk_h5file_read(f, 1, 64, x, NULL), QK_OK);
   qk_h5file_close(f);
 }
 
 Test(h5file, columns_that_a_file_leaves_out_are_unknown) {
-  write_example(64, 2);
-  const hid_t file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT);
+  h5t_write(64, 2);
+  const hid_t file = H5Fopen(h5t_path, H5F_ACC_RDWR, H5P_DEFAULT);
   const hsize_t extent = 2;
   const int iterations[2] = {7, 8};
   H5Ldelete(file, "columns", H5P_DEFAULT);
@@ -259,7 +150,7 @@ Test(h5file, columns_that_a_file_leaves_out_are_unknown) {
   H5Sclose(space);
   H5Tclose(type);
   H5Fclose(file);
-  qk_h5file_t *f = open_example();
+  qk_h5file_t *f = h5t_open();
   qk_h5column_t c;
   cr_assert_eq(qk_h5file_column(f, 1, &c, NULL), QK_OK);
   cr_expect(c.status == QK_OK && c.iterations == 8 && isnan(c.true_residual) && !*c.source);
@@ -268,37 +159,27 @@ Test(h5file, columns_that_a_file_leaves_out_are_unknown) {
 }
 
 Test(h5file, six_dimensions_are_one_right_hand_side) {
-  foreign("field", 6, shape + 1, H5T_IEEE_F32LE, "re", "im");
-  qk_h5file_t *f = open_example();
+  h5t_foreign("field", 6, h5t_shape + 1, H5T_IEEE_F32LE, "re", "im");
+  qk_h5file_t *f = h5t_open();
   cr_expect_eq(qk_h5file_nrhs(f), 1);
   cr_expect_eq(qk_h5file_bits(f), 32);
-  float x[REALS];
+  float x[H5T_REALS];
   cr_expect_eq(qk_h5file_read(f, 0, 32, x, NULL), QK_OK);
   qk_h5file_close(f);
 }
 
-static void expect_refused(qk_status_t code, const char *word) {
-  qk_err_t err = {0};
-  qk_h5file_t *f = NULL;
-  cr_expect_eq(qk_h5file_open(path, NULL, &f, &err), code, "%s (%s)", qk_status_name(err.code),
-               err.text);
-  cr_expect_null(f);
-  cr_expect_not_null(strstr(err.text, path), "%s", err.text);
-  cr_expect_not_null(strstr(err.text, word), "\"%s\" has no \"%s\"", err.text, word);
-}
-
 Test(h5file, wrong_shapes_and_types_are_named) {
   const hsize_t five[5] = {8, 6, 4, 2, 12}, colours[7] = {1, 8, 6, 4, 2, 4, 4};
-  foreign("field", 5, five, H5T_IEEE_F64LE, "r", "i");
-  expect_refused(QK_BAD_FORMAT, "5 dimensions");
-  foreign("field", 7, colours, H5T_IEEE_F64LE, "r", "i");
-  expect_refused(QK_BAD_FORMAT, "[4][4]");
-  foreign("field", 7, shape, H5T_STD_I32LE, "r", "i");
-  expect_refused(QK_BAD_FORMAT, "floats");
-  foreign("field", 7, shape, H5T_IEEE_F64LE, "a", "b");
-  expect_refused(QK_BAD_FORMAT, "r and i");
-  foreign("x", 5, five, H5T_IEEE_F64LE, "r", "i");
-  expect_refused(QK_BAD_FORMAT, "no dataset \"field\"");
+  h5t_foreign("field", 5, five, H5T_IEEE_F64LE, "r", "i");
+  h5t_refused(QK_BAD_FORMAT, "5 dimensions");
+  h5t_foreign("field", 7, colours, H5T_IEEE_F64LE, "r", "i");
+  h5t_refused(QK_BAD_FORMAT, "[4][4]");
+  h5t_foreign("field", 7, h5t_shape, H5T_STD_I32LE, "r", "i");
+  h5t_refused(QK_BAD_FORMAT, "floats");
+  h5t_foreign("field", 7, h5t_shape, H5T_IEEE_F64LE, "a", "b");
+  h5t_refused(QK_BAD_FORMAT, "r and i");
+  h5t_foreign("x", 5, five, H5T_IEEE_F64LE, "r", "i");
+  h5t_refused(QK_BAD_FORMAT, "no dataset \"field\"");
 }
 
 /* ---- how fields lie in the file ---- */
@@ -313,11 +194,11 @@ static double value(size_t i, int64_t rhs) {
  * were not. */
 static void write_large(void) {
   qk_err_t err = {0};
-  qk_h5meta_t meta = example_meta();
+  qk_h5meta_t meta = h5t_meta();
   meta.dims[0] = meta.dims[1] = meta.dims[2] = 16;
   meta.dims[3] = SLICES;
   qk_h5file_t *f = NULL;
-  cr_assert_eq(qk_h5file_create(path, &meta, 64, 3, &f, &err), QK_OK, "%s", err.text);
+  cr_assert_eq(qk_h5file_create(h5t_path, &meta, 64, 3, &f, &err), QK_OK, "%s", err.text);
   double *x = calloc((size_t)SLICES * SLICE, sizeof *x);
   cr_assert_eq(qk_h5file_write(f, 1, x, &err), QK_OK, "%s", err.text);
   for (size_t i = 0; i < (size_t)SLICES * SLICE; i++) x[i] = value(i, 1);
@@ -331,7 +212,7 @@ Test(h5file, chunks_divide_the_extent_in_t_and_hold_nothing_but_data) {
   write_large();
   const hsize_t want[7] = {1, 44, 16, 16, 16, 4, 3};
   hsize_t chunk[7], bytes = (hsize_t)SLICES * SLICE * sizeof(double);
-  const hid_t file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT),
+  const hid_t file = H5Fopen(h5t_path, H5F_ACC_RDONLY, H5P_DEFAULT),
               set = H5Dopen2(file, "field", H5P_DEFAULT), create = H5Dget_create_plist(set);
   cr_assert_eq(H5Pget_chunk(create, 7, chunk), 7);
   cr_expect_arr_eq(chunk, want, sizeof want);
@@ -340,11 +221,11 @@ Test(h5file, chunks_divide_the_extent_in_t_and_hold_nothing_but_data) {
   H5Dclose(set);
   H5Fclose(file);
   struct stat st;
-  cr_assert_eq(stat(path, &st), 0);
+  cr_assert_eq(stat(h5t_path, &st), 0);
   cr_expect_gt((hsize_t)st.st_size, bytes);
   cr_expect_lt((hsize_t)st.st_size, bytes + (1 << 16), "%lld bytes", (long long)st.st_size);
   double *x = malloc(bytes);
-  qk_h5file_t *f = open_example();
+  qk_h5file_t *f = h5t_open();
   for (int64_t rhs = 0; rhs < 3; rhs++) {
     memset(x, 0xff, bytes);
     cr_assert_eq(qk_h5file_read(f, rhs, 64, x, NULL), QK_OK);
@@ -358,13 +239,13 @@ Test(h5file, chunks_divide_the_extent_in_t_and_hold_nothing_but_data) {
 }
 
 /* As this program wrote them: chunks of three of eight slices, the last one used in part, with
- * fill values. */
+ * h5t_fill values. */
 Test(h5file, chunks_that_do_not_divide_the_extent_in_t_are_read) {
   const hsize_t chunk[7] = {1, 3, 6, 4, 2, 4, 3};
-  static double x[2 * REALS], y[REALS];
-  for (int r = 0; r < 2; r++) fill(x + (size_t)r * REALS, r);
-  const hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT),
-              type = H5Tcreate(H5T_COMPOUND, 16), space = H5Screate_simple(7, shape, NULL),
+  static double x[2 * H5T_REALS], y[H5T_REALS];
+  for (int r = 0; r < 2; r++) h5t_fill(x + (size_t)r * H5T_REALS, r);
+  const hid_t file = H5Fcreate(h5t_path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT),
+              type = H5Tcreate(H5T_COMPOUND, 16), space = H5Screate_simple(7, h5t_shape, NULL),
               create = H5Pcreate(H5P_DATASET_CREATE);
   H5Tinsert(type, "r", 0, H5T_IEEE_F64LE);
   H5Tinsert(type, "i", 8, H5T_IEEE_F64LE);
@@ -376,17 +257,17 @@ Test(h5file, chunks_that_do_not_divide_the_extent_in_t_are_read) {
   H5Sclose(space);
   H5Tclose(type);
   H5Fclose(file);
-  qk_h5file_t *f = open_example();
+  qk_h5file_t *f = h5t_open();
   for (int r = 0; r < 2; r++) {
     cr_assert_eq(qk_h5file_read(f, r, 64, y, NULL), QK_OK);
-    cr_expect_arr_eq(y, x + (size_t)r * REALS, sizeof y);
+    cr_expect_arr_eq(y, x + (size_t)r * H5T_REALS, sizeof y);
   }
   qk_h5file_close(f);
 }
 
 Test(h5file, a_huge_declared_lattice_is_refused_before_allocating) {
   const hsize_t huge[7] = {1, 1 << 16, 1 << 16, 1 << 16, 1 << 16, 4, 3};
-  const hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+  const hid_t file = H5Fcreate(h5t_path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
   const hid_t type = H5Tcreate(H5T_COMPOUND, 8);
   H5Tinsert(type, "r", 0, H5T_IEEE_F32LE);
   H5Tinsert(type, "i", 4, H5T_IEEE_F32LE);
@@ -400,63 +281,63 @@ Test(h5file, a_huge_declared_lattice_is_refused_before_allocating) {
   H5Pclose(create);
   H5Tclose(type);
   H5Fclose(file);
-  expect_refused(QK_BAD_GEOMETRY, "sites");
+  h5t_refused(QK_BAD_GEOMETRY, "sites");
 }
 
 Test(h5file, attributes_that_disagree_are_refused) {
   const int other[4] = {2, 4, 6, 10}, version = 9;
-  foreign("field", 7, shape, H5T_IEEE_F64LE, "r", "i");
-  set_numbers("dims", 4, other);
-  expect_refused(QK_BAD_GEOMETRY, "dims[3] = 10");
-  foreign("field", 7, shape, H5T_IEEE_F64LE, "r", "i");
-  set_numbers("dims", 3, other);
-  expect_refused(QK_BAD_FORMAT, "3 numbers");
-  foreign("field", 7, shape, H5T_IEEE_F64LE, "r", "i");
-  set_numbers("basis", 1, &version);
-  expect_refused(QK_BAD_FORMAT, "basis");
+  h5t_foreign("field", 7, h5t_shape, H5T_IEEE_F64LE, "r", "i");
+  h5t_set_numbers("dims", 4, other);
+  h5t_refused(QK_BAD_GEOMETRY, "dims[3] = 10");
+  h5t_foreign("field", 7, h5t_shape, H5T_IEEE_F64LE, "r", "i");
+  h5t_set_numbers("dims", 3, other);
+  h5t_refused(QK_BAD_FORMAT, "3 numbers");
+  h5t_foreign("field", 7, h5t_shape, H5T_IEEE_F64LE, "r", "i");
+  h5t_set_numbers("basis", 1, &version);
+  h5t_refused(QK_BAD_FORMAT, "basis");
 }
 
 Test(h5file, fields_with_other_numbers_at_a_site_are_refused_by_name) {
   const hsize_t staggered[6] = {2, 8, 6, 4, 2, 3};
   const int six = 6, usual = 24, two[2] = {24, 24};
-  foreign("field", 6, staggered, H5T_IEEE_F64LE, "r", "i");
-  set_numbers("site_reals", 1, &six);
-  expect_refused(QK_UNSUPPORTED, "attribute site_reals = 6: its fields have 6 real numbers");
-  foreign("field", 7, shape, H5T_IEEE_F64LE, "r", "i");
-  set_numbers("site_reals", 2, two);
-  expect_refused(QK_BAD_FORMAT, "attribute site_reals has 2 numbers");
-  foreign("field", 7, shape, H5T_IEEE_F64LE, "r", "i");
-  set_numbers("site_reals", 1, &usual);
-  qk_h5file_t *f = open_example();
+  h5t_foreign("field", 6, staggered, H5T_IEEE_F64LE, "r", "i");
+  h5t_set_numbers("site_reals", 1, &six);
+  h5t_refused(QK_UNSUPPORTED, "attribute site_reals = 6: its fields have 6 real numbers");
+  h5t_foreign("field", 7, h5t_shape, H5T_IEEE_F64LE, "r", "i");
+  h5t_set_numbers("site_reals", 2, two);
+  h5t_refused(QK_BAD_FORMAT, "attribute site_reals has 2 numbers");
+  h5t_foreign("field", 7, h5t_shape, H5T_IEEE_F64LE, "r", "i");
+  h5t_set_numbers("site_reals", 1, &usual);
+  qk_h5file_t *f = h5t_open();
   cr_expect_str_empty(qk_h5file_meta(f)->action, "files of others need not say it");
   qk_h5file_close(f);
 }
 
 Test(h5file, a_newer_version_is_refused) {
-  write_example(32, 1);
-  const hid_t file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT);
+  h5t_write(32, 1);
+  const hid_t file = H5Fopen(h5t_path, H5F_ACC_RDWR, H5P_DEFAULT);
   cr_assert_geq(H5Adelete(file, "format_version"), 0);
   H5Fclose(file);
   const int version = 2;
-  set_numbers("format_version", 1, &version);
-  expect_refused(QK_UNSUPPORTED, "format_version = 2");
+  h5t_set_numbers("format_version", 1, &version);
+  h5t_refused(QK_UNSUPPORTED, "format_version = 2");
 }
 
 Test(h5file, truncation_at_any_length_is_an_error_not_a_crash) {
-  write_example(32, 1);
+  h5t_write(32, 1);
   struct stat st;
-  cr_assert_eq(stat(path, &st), 0);
+  cr_assert_eq(stat(h5t_path, &st), 0);
   for (off_t n = st.st_size - 1; n >= 0; n = n * 2 / 3 - 1) {
-    cr_assert_eq(truncate(path, n), 0);
+    cr_assert_eq(truncate(h5t_path, n), 0);
     qk_err_t err = {0};
     qk_h5file_t *f = NULL;
-    cr_expect_neq(qk_h5file_open(path, NULL, &f, &err), QK_OK, "%lld bytes", (long long)n);
-    cr_expect_not_null(strstr(err.text, path));
+    cr_expect_neq(qk_h5file_open(h5t_path, NULL, &f, &err), QK_OK, "%lld bytes", (long long)n);
+    cr_expect_not_null(strstr(err.text, h5t_path));
   }
 }
 
 Test(h5file, a_missing_file_says_so) {
-  write_example(32, 1);
+  h5t_write(32, 1);
   qk_err_t err = {0};
   qk_h5file_t *f = NULL;
   cr_expect_eq(qk_h5file_open("/no/such.h5", NULL, &f, &err), QK_IO_ERROR);
@@ -468,15 +349,15 @@ Test(h5file, a_file_is_complete_when_its_name_is_on_the_disk) {
     int error;
     qk_status_t status;
   } cases[] = {{0, QK_OK}, {EINVAL, QK_OK}, {EIO, QK_IO_ERROR}};
-  char part[sizeof path + 8];
-  snprintf(part, sizeof part, "%s.part", path);
+  char part[sizeof h5t_path + 8];
+  snprintf(part, sizeof part, "%s.part", h5t_path);
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     qk_err_t err = {0};
     const int fd = open(part, O_CREAT | O_WRONLY, 0600);
     cr_assert(fd >= 0 && write(fd, "x", 1) == 1 && close(fd) == 0);
     folders_synced = 0;
     folder_errno = cases[i].error;
-    cr_assert_eq(qk_h5_publish(part, path, &err), cases[i].status, "%s", err.text);
+    cr_assert_eq(qk_h5_publish(part, h5t_path, &err), cases[i].status, "%s", err.text);
     cr_assert_eq(folders_synced, 1);
     cr_assert(cases[i].status == QK_OK || strstr(err.text, "its folder cannot be brought"));
   }

@@ -13,7 +13,7 @@ static fake_daemon_t fake;
 
 static void setup(void) {
   fake_daemon_start(&fake, FIELD);
-  fake.script.feature = fake.script.later_feature = QK_FEATURE_FLAVOUR;
+  fake.script.feature = fake.script.later_feature = QK_FEATURE_COLUMN_FLAVOUR;
 }
 
 static void teardown(void) {
@@ -33,8 +33,9 @@ static quark_connection_t *connect_as(const uint8_t id[16]) {
   return conn;
 }
 
-static const quark_column_t COLUMNS[NRHS] = {{.t = 3, .px = 1, .seed = 77, .spin = -1},
-                                             {.t = 4, .t_every = 2, .seed = 78, .colour = 2}};
+static const quark_column_t COLUMNS[NRHS] = {
+    {.t = 3, .px = 1, .seed = 77, .spin = -1, .flavour = -1},
+    {.t = 4, .t_every = 2, .seed = 78, .colour = 2}};
 
 /* Two noise sources of a client that leaves. */
 static uint64_t leave_a_request(const uint8_t id[16]) {
@@ -72,6 +73,7 @@ static void check_params(const quark_params_t *p) {
     const quark_column_t *c = &p->column[i], *want = &COLUMNS[i];
     cr_expect(c->t == want->t && c->px == want->px && c->seed == want->seed);
     cr_expect(c->spin == want->spin && c->colour == want->colour && c->t_every == want->t_every);
+    cr_expect_eq(c->flavour, want->flavour);
   }
 }
 

@@ -94,6 +94,53 @@ Test(libquark, a_flavour_is_not_repeated_to_an_older_daemon) {
   quark_close(conn);
 }
 
+/* ---- flavours of columns ---- */
+
+static quark_params_t of_columns(const quark_column_t column[2], quark_source_t source) {
+  quark_params_t p;
+  quark_params_init(&p);
+  p.nrhs = 2;
+  p.source = source;
+  p.column = column;
+  return p;
+}
+
+Test(libquark, a_column_says_its_flavour_where_it_has_one) {
+  static const int32_t values[] = {0, 1, -1, 2};
+  lq_fake.script.feature = QK_FEATURE_COLUMN_FLAVOUR;
+  quark_connection_t *conn = lq_connect(NULL);
+  for (int source = QUARK_POINT; source <= QUARK_Z4; source++)
+    for (int i = 0; i < 4; i++) {
+      const quark_column_t column[2] = {{.spin = 1}, {.flavour = values[i]}};
+      const quark_params_t p = of_columns(column, (quark_source_t)source);
+      uint64_t request;
+      cr_assert_eq(quark_submit(conn, &p, &request, NULL, NULL), QUARK_OK);
+      const Quark__Submit *s = lq_fake.last->submit;
+      cr_expect(!s->column[0]->has_flavour && s->column[0]->flavour == 0);
+      cr_expect_eq((bool)s->column[1]->has_flavour, i > 0);
+      cr_expect_eq(s->column[1]->flavour, values[i]);
+      cr_expect_not(s->has_flavour, "that of the request is another one");
+    }
+  quark_close(conn);
+}
+
+/* It would put the source into the upper flavour. */
+Test(libquark, a_daemon_that_would_ignore_a_flavour_of_a_column_is_not_asked) {
+  lq_fake.script.feature = QK_FEATURE_FLAVOUR;
+  quark_connection_t *conn = lq_connect(NULL);
+  quark_column_t column[2] = {{.flavour = 1}, {.flavour = -1}};
+  const quark_params_t p = of_columns(column, QUARK_WALL);
+  quark_error_t err = {0};
+  uint64_t request;
+  cr_expect_eq(quark_submit(conn, &p, &request, NULL, &err), QUARK_UNSUPPORTED);
+  cr_expect(!err.retryable && strstr(err.text, "too old for flavour in the columns of SUBMIT"),
+            "%s", err.text);
+  cr_expect_eq(lq_fake.submits, 0);
+  column[1].flavour = 0;
+  cr_expect_eq(quark_submit(conn, &p, &request, NULL, &err), QUARK_OK, "what is the upper one");
+  quark_close(conn);
+}
+
 Test(libquark, every_field_of_a_submit_is_sent) {
   quark_connection_t *conn = lq_connect(NULL);
   const quark_column_t column[2] = {

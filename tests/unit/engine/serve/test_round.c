@@ -41,7 +41,7 @@ static void expect_fill_refused_as(const Quark__Engine__Fill *message, qk_status
   qk_fill_t fill;
   memset(&fill, 0x5a, sizeof fill);
   qk_fill_t before = fill;
-  cr_expect_eq(qk_fill_parse(message, 4, true, &fill, &err), status, "%s", words);
+  cr_expect_eq(qk_fill_parse(message, 4, true, 1, &fill, &err), status, "%s", words);
   cr_expect(strstr(err.text, words) != NULL, "'%s' where '%s' was expected", err.text, words);
   cr_expect(memcmp(&fill, &before, sizeof fill) == 0, "%s", words);
 }
@@ -64,7 +64,7 @@ Test(round, a_sequential_fill_comes_out_as_it_went_in) {
   m.has_in_dtype = true;
   m.in_dtype = QUARK__DTYPE__DTYPE_F32;
   m.smear = &smear;
-  cr_assert_eq(qk_fill_parse(&m, 4, true, &f, &err), QK_OK, "%s", err.text);
+  cr_assert_eq(qk_fill_parse(&m, 4, true, 1, &f, &err), QK_OK, "%s", err.text);
   cr_expect(!f.upload && f.source == QK_SOURCE_HELD && f.site[3] == -1 && f.gamma == 9);
   cr_expect(f.mom[0] == 3 && f.mom[1] == 0 && f.mom[2] == -7 && f.spin == -1 && f.colour == -1);
   cr_expect(f.is_double && !f.in_double);
@@ -73,7 +73,7 @@ Test(round, a_sequential_fill_comes_out_as_it_went_in) {
   cr_expect(f.smear.links.kind == QK_LINK_SMEAR_HYP && f.smear.links.param[2] == 0.3);
   m.has_in_dtype = false;
   m.smear = NULL;
-  cr_assert_eq(qk_fill_parse(&m, 4, true, &f, &err), QK_OK, "%s", err.text);
+  cr_assert_eq(qk_fill_parse(&m, 4, true, 1, &f, &err), QK_OK, "%s", err.text);
   cr_expect(f.in_double && f.smear.steps == 0);
 }
 
@@ -88,11 +88,11 @@ Test(round, noise_has_slices_and_momentum) {
   c.colour = 1;
   c.seed = 1ull << 63;
   Quark__Engine__Fill m = good_fill(QUARK__SOURCE_KIND__SOURCE_Z4, &c);
-  cr_assert_eq(qk_fill_parse(&m, 4, true, &f, &err), QK_OK, "%s", err.text);
+  cr_assert_eq(qk_fill_parse(&m, 4, true, 1, &f, &err), QK_OK, "%s", err.text);
   cr_expect(f.hint.order == QK_ORDER_OTHERS && f.hint.backlog == 0, "as it says nothing of them");
   m.order = QK_ORDER_FIRST;
   m.backlog = UINT32_MAX;
-  cr_assert_eq(qk_fill_parse(&m, 4, true, &f, &err), QK_OK, "%s", err.text);
+  cr_assert_eq(qk_fill_parse(&m, 4, true, 1, &f, &err), QK_OK, "%s", err.text);
   cr_expect(f.hint.order == QK_ORDER_FIRST && f.hint.backlog == UINT32_MAX);
   cr_expect(f.source == QK_SOURCE_Z4 && f.t_every == 4 && f.mom[1] == -2 && f.seed == 1ull << 63);
   cr_expect(f.spin == -1 && f.colour == 1 && f.site[3] == 3);
@@ -104,15 +104,15 @@ Test(round, a_fill_has_a_flavour_if_its_action_has_some) {
   qk_fill_t f;
   Quark__Column c = QUARK__COLUMN__INIT;
   Quark__Engine__Fill m = good_fill(QUARK__SOURCE_KIND__SOURCE_POINT, &c);
-  cr_assert_eq(qk_fill_parse(&m, 4, false, &f, &err), QK_OK, "%s", err.text);
+  cr_assert_eq(qk_fill_parse(&m, 4, false, 1, &f, &err), QK_OK, "%s", err.text);
   cr_expect_eq(f.flavour, 1, "as it says nothing of it");
   m.has_flavour = true;
   for (int i = 0; i < 3; i++) {
     m.flavour = sign[i][0];
-    cr_assert_eq(qk_fill_parse(&m, 4, true, &f, &err), QK_OK, "%s", err.text);
+    cr_assert_eq(qk_fill_parse(&m, 4, true, 1, &f, &err), QK_OK, "%s", err.text);
     cr_expect_eq(f.flavour, sign[i][1]);
   }
-  cr_expect_eq(qk_fill_parse(&m, 4, false, &f, &err), QK_BAD_ARGUMENT);
+  cr_expect_eq(qk_fill_parse(&m, 4, false, 1, &f, &err), QK_BAD_ARGUMENT);
   cr_expect_str_eq(err.text, "flavour = -1: the action has none, only 1 is accepted");
   m.flavour = 2;
   expect_fill_refused(&m, "flavour = 2: must be 1 or -1");

@@ -31,8 +31,8 @@ loaded_t must_load(const qk_load_t *load) {
   qk_err_t err = {0};
   loaded_t l;
   cr_assert_eq(open_load(load, &l, &err), QK_OK, "%s", err.text);
-  cr_assert_eq(qk_field_io_create(&l.setup->dev, l.setup->pinned, &l.port, &err), QK_OK, "%s",
-               err.text);
+  cr_assert_eq(qk_field_io_create(qk_loaded_fields(l.setup), l.setup->pinned, &l.port, &err), QK_OK,
+               "%s", err.text);
   cr_assert_eq(qk_inflight_create(l.setup, l.port, &l.inflight, &err), QK_OK, "%s", err.text);
   return l;
 }

@@ -180,7 +180,10 @@ Test(registry, has_every_action_and_only_solvers_that_exist) {
     cr_assert_not_null(action);
     cr_expect_str_eq(action->name, qk_action_rows[a].name);
     cr_expect(action->local && action->method && action->method[0]);
-    cr_expect_eq(action->twist != NULL, qk_action_rows[a].has_flavours, "%s", action->name);
+    cr_expect_eq(action->twist != NULL,
+                 qk_action_rows[a].has_flavours || qk_action_rows[a].vectors > 1, "%s",
+                 action->name);
+    cr_expect_eq(action->compose != NULL, qk_action_rows[a].vectors > 1, "%s", action->name);
     for (int i = 0; action->method[i]; i++) {
       cr_expect_geq(qk_choice_find(&qk_choice_solvers, action->method[i]), 1, "%s",
                     action->method[i]);

@@ -45,6 +45,7 @@ static void expect_as_planned(const char *operator, bool half, int passes, int t
   noting.alloc = noting_alloc;
   rig.dev.ops = &noting;
   rig_must(qk_mg_params_complete(rig.dev.geom, noting.tuning, &p, &err), "parameters", &err);
+  action.want[p.level[0].smoother_prec] = action.want[p.level[0].setup_prec] = true;
   const qk_plan_input_t in = {.ops = &noting,
                               .geom = rig.dev.geom,
                               .action = qk_action_of(&action.values),
@@ -86,17 +87,18 @@ Test(plan, most_memory_of_a_setup_is_as_planned) {
 /* The most that is held while an operator is made, of links as they are (to the byte) and smeared
  * ones. */
 Test(plan, most_memory_of_an_operator_is_as_planned) {
-  static const char *const text[] = {
-      "wilson;mass=0.1",
-      "wilson;mass=0.1;open=1",
-      "wilson-clover;mass=0.1;csw=1",
-      "exp-clover;mass=0.1;csw=0",
-      "exp-clover;mass=0.1;csw=1",
-      "exp-clover;mass=0.1;csw=1;open=0.9",
-      "wilson;mass=0.1;links=stout:0.1,2",
-      "wilson-clover;mass=0.1;csw=1;links=hyp:0.75,0.6,0.3,1",
-      "wilson-clover;mass=0.1;csw=1;links=slinc:0.1,1",
-      "twisted-clover;mass=0.1;mu=0.2;csw=1;links=hex:0.9,0.7,0.3,1"};
+  static const char *const text[] = {"wilson;mass=0.1",
+                                     "wilson;mass=0.1;open=1",
+                                     "wilson-clover;mass=0.1;csw=1",
+                                     "exp-clover;mass=0.1;csw=0",
+                                     "exp-clover;mass=0.1;csw=1",
+                                     "exp-clover;mass=0.1;csw=1;open=0.9",
+                                     "wilson;mass=0.1;links=stout:0.1,2",
+                                     "wilson-clover;mass=0.1;csw=1;links=hyp:0.75,0.6,0.3,1",
+                                     "wilson-clover;mass=0.1;csw=1;links=slinc:0.1,1",
+                                     "twisted-clover;mass=0.1;mu=0.2;csw=1;links=hex:0.9,0.7,0.3,1",
+                                     "doublet;mass=0.1;mu=0.2;epsilon=0.1",
+                                     "doublet;mass=0.1;mu=0.2;epsilon=0.1;csw=1"};
   qk_rig_t rig;
   rig_open(&rig, NULL, "builtin:weak:8x8x8x8:1", NULL);
   real = rig.dev.ops;

@@ -1,6 +1,7 @@
 /* What a SUBMIT or CONTRACT may say: each legal message is admitted, each illegal field refused. */
 #include <criterion/criterion.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "daemon/front/job/job.h"
@@ -76,7 +77,8 @@ Test(job_check, admits_each_legal_smearing) {
 
 Test(job_check, a_flavour_is_for_actions_that_have_some) {
   const qk_action_row_t *twisted = qk_action_named("twisted-clover"),
-                        *clover = qk_action_named("wilson-clover");
+                        *clover = qk_action_named("wilson-clover"),
+                        *both = qk_action_named("doublet");
   Quark__Submit s = submit_of(1);
   cr_expect_eq(s.flavour, 1, "where it is absent");
   for (s.flavour = -1; s.flavour <= 1; s.flavour++) {
@@ -84,6 +86,11 @@ Test(job_check, a_flavour_is_for_actions_that_have_some) {
     cr_expect_eq(qk_job_check(&s, &SHAPE, &err), QK_OK, "%s", err.text);
     cr_expect_eq(qk_job_check_action(&s, twisted, &err), QK_OK, "%s", err.text);
     cr_expect_eq(qk_job_check_action(&s, clover, &err), s.flavour < 0 ? QK_BAD_ARGUMENT : QK_OK);
+    qk_err_t other = {0};
+    cr_expect_eq(qk_job_check_action(&s, both, &other), s.flavour < 0 ? QK_BAD_ARGUMENT : QK_OK);
+    if (s.flavour < 0)
+      cr_expect(strstr(other.text, "flavour = -1: right-hand sides of the action doublet"), "%s",
+                other.text);
     if (s.flavour < 0)
       cr_expect_str_eq(err.text, "flavour = -1: the action wilson-clover of this setup has no "
                                  "flavours, only 1 is accepted");
@@ -218,19 +225,78 @@ Test(job_check, admits_each_legal_contraction) {
   cr_assert_eq(qk_job_check_contract(&m, &SHAPE, &err), QK_OK, "%s", err.text);
 }
 
-/* What is defined for spin and colour alone. */
-Test(job_check, refuses_contractions_and_sequential_sources_of_other_fields) {
-  const qk_shape_t colours = {{4, 6, 8, 10}, 6, 3};
+static const qk_shape_t DOUBLET = {{4, 6, 8, 10}, 2 * QK_SITE_REALS, 2 * QK_PROPAGATOR_COLUMNS},
+                        STAGGERED = {{4, 6, 8, 10}, 6, 3};
+
+/* Every value of flavour, for every kind of source and every shape: 0 and 1 are those that a
+ * right-hand side of one flavour has. */
+Test(job_check, a_column_says_a_flavour_that_right_hand_sides_have) {
+  static const int32_t values[] = {INT32_MIN, -2, -1, 0, 1, 2, INT32_MAX};
+  const qk_shape_t *const shapes[] = {&SHAPE, &DOUBLET, &STAGGERED};
+  Quark__Column c = QUARK__COLUMN__INIT, *columns[2] = {&c, &c};
+  Quark__Submit s = submit_of(2);
+  s.column = columns;
+  s.n_column = 2;
+  for (int kind = QUARK__SOURCE_KIND__SOURCE_POINT; kind <= QUARK__SOURCE_KIND__SOURCE_Z4; kind++)
+    for (int i = 0; i < 3; i++)
+      for (size_t k = 0; k < sizeof values / sizeof values[0]; k++) {
+        qk_err_t err = {0};
+        char said[64];
+        s.source = (Quark__SourceKind)kind;
+        c.flavour = values[k];
+        const bool legal = c.flavour == 0 || c.flavour == 1 || (c.flavour == -1 && i == 1);
+        cr_expect_eq(qk_job_check(&s, shapes[i], &err), legal ? QK_OK : QK_BAD_ARGUMENT,
+                     "source %d, shape %d, flavour %d: %s", kind, i, c.flavour, err.text);
+        snprintf(said, sizeof said, "column 0: flavour = %d", c.flavour);
+        cr_expect(legal || strstr(err.text, said), "%s", err.text);
+        cr_expect(legal || strstr(err.text, i == 1 ? "outside -1 .. 1" : "only 1 is accepted"));
+      }
+}
+
+Test(job_check, other_members_of_a_doublets_column_have_the_limits_of_all) {
+  Quark__Column c = QUARK__COLUMN__INIT, *columns[1] = {&c};
+  Quark__Submit s = submit_of(1);
+  qk_err_t err = {0};
+  s.source = QUARK__SOURCE_KIND__SOURCE_POINT;
+  s.column = columns;
+  s.n_column = 1;
+  c.flavour = -1;
+  c.spin = 3;
+  cr_expect_eq(qk_job_check(&s, &DOUBLET, &err), QK_OK, "%s", err.text);
+  c.spin = 4;
+  cr_expect_eq(qk_job_check(&s, &DOUBLET, &err), QK_BAD_ARGUMENT);
+  cr_expect_not_null(strstr(err.text, "spin = 4 is outside 0 .. 3"), "%s", err.text);
+}
+
+Test(job_check, refuses_contractions_and_sequential_sources_of_doublets) {
+  static const char *const is = "is not defined for a doublet, whose right-hand sides have two "
+                                "flavours (48 real numbers a site, 24 columns)";
   qk_err_t err = {0};
   Quark__Contraction c;
   Quark__Channel *channel;
   Quark__Contract m = contract_of(&c, &channel);
-  cr_expect_eq(qk_job_check_contract(&m, &colours, &err), QK_UNSUPPORTED);
+  Quark__Submit s = submit_of(2);
+  cr_expect_eq(qk_job_check_contract(&m, &DOUBLET, &err), QK_UNSUPPORTED);
+  cr_expect(strstr(err.text, "a contraction: ") && strstr(err.text, is), "%s", err.text);
+  cr_expect_eq(qk_job_check(&s, &DOUBLET, &err), QK_OK);
+  s.source = QUARK__SOURCE_KIND__SOURCE_SEQUENTIAL;
+  err = (qk_err_t){0};
+  cr_expect_eq(qk_job_check(&s, &DOUBLET, &err), QK_UNSUPPORTED);
+  cr_expect(strstr(err.text, "a sequential source: ") && strstr(err.text, is), "%s", err.text);
+}
+
+/* What is defined for spin and colour alone. */
+Test(job_check, refuses_contractions_and_sequential_sources_of_other_fields) {
+  qk_err_t err = {0};
+  Quark__Contraction c;
+  Quark__Channel *channel;
+  Quark__Contract m = contract_of(&c, &channel);
+  cr_expect_eq(qk_job_check_contract(&m, &STAGGERED, &err), QK_UNSUPPORTED);
   cr_expect_not_null(strstr(err.text, "6 real numbers a site and 3 columns"), "%s", err.text);
   Quark__Submit s = submit_of(2);
-  cr_expect_eq(qk_job_check(&s, &colours, &err), QK_OK);
+  cr_expect_eq(qk_job_check(&s, &STAGGERED, &err), QK_OK);
   s.source = QUARK__SOURCE_KIND__SOURCE_SEQUENTIAL;
-  cr_expect_eq(qk_job_check(&s, &colours, &err), QK_UNSUPPORTED);
+  cr_expect_eq(qk_job_check(&s, &STAGGERED, &err), QK_UNSUPPORTED);
 }
 
 #define CONTRACT_REFUSED(code, change)                                                             \
