@@ -154,6 +154,20 @@ static qk_status_t choose_solver(const loading_t *in, qk_loaded_t *s) {
   return qk_mg_params_complete(&s->geom, s->ops->tuning, &s->mg_params, in->err);
 }
 
+/* Settings that have no effect here. */
+static void tell_unused(const loading_t *in, const qk_loaded_t *s) {
+  const qk_load_t *load = in->load;
+  const qk_action_t *action = qk_action_of(&load->values);
+  bool factors = false;
+  for (int l = 0; l < QK_MG_LEVELS_MAX; l++) factors = factors || load->mg.level[l].twist != 0;
+  if (qk_comm_rank(in->comm) != 0) return;
+  if (factors && qk_action_twist(action, &load->values) == 0)
+    qk_warn("setup", "mg-twist has no effect: %s has no twist with these parameters", action->name);
+  if (load->evolve_from[0] != '\0' && !wants_multigrid(s))
+    qk_warn("setup", "null vectors of %s are not used: the solver is %s, not multigrid",
+            load->evolve_from, qk_choice_word(&qk_choice_solvers, s->method));
+}
+
 /* Double has all reals, for true residuals. Under multigrid blocks in half are fastest with 18. */
 static int link_reals(const qk_load_t *load, bool multigrid, qk_prec_t prec) {
   if (prec == QK_DOUBLE) return 18;
@@ -371,6 +385,7 @@ static qk_status_t prepare(const loading_t *in, qk_loaded_t *s, qk_action_params
   if (status != QK_OK) return status;
   status = choose_solver(in, s);
   if (status != QK_OK) return status;
+  tell_unused(in, s);
   choose_operator(in, s, op);
   status = make_plan(in, s, op);
   return status == QK_OK ? begin_pinning(in, s) : status;

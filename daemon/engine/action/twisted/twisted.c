@@ -29,7 +29,8 @@ static int64_t bytes(const qk_ops_t *ops, const qk_lattice_t *lat, const qk_acti
   return qk_local_clover_bytes(ops, lat, params, making);
 }
 
-static const char *const method[] = {"mg", "bicgstab", "gcr", "cg", NULL};
+/* BiCGStab stagnates near maximal twist. */
+static const char *const method[] = {"mg", "cg", "gcr", "bicgstab", NULL};
 
 const qk_action_t qk_action_twisted_clover = {.name = "twisted-clover",
                                               .adjoint = QK_ADJOINT_TWISTED,
