@@ -31,6 +31,15 @@
     .help = "clover coefficient c_sw"                                                              \
   }
 
+#define CSW_OR_NONE                                                                                \
+  {                                                                                                \
+    .key = "csw", .type = QK_PARAM_REAL, .least = -1e3, .most = 1e3, .otherwise = "0",             \
+    .help = "clover coefficient c_sw"                                                              \
+  }
+
+#define TWIST(text)                                                                                \
+  { .key = "mu", .type = QK_PARAM_REAL, .least = -1e3, .most = 1e3, .unit = "1/a", .help = text }
+
 #define OPEN                                                                                       \
   {                                                                                                \
     .key = "open", .type = QK_PARAM_REAL, .least = 0, .most = 1e3, .otherwise = "0",               \
@@ -87,31 +96,14 @@ static const qk_param_t anisotropic_clover[] = {
 };
 
 static const qk_param_t twisted_clover[] = {
-    MASS,
-    {.key = "mu",
-     .type = QK_PARAM_REAL,
-     .least = -1e3,
-     .most = 1e3,
-     .unit = "1/a",
-     .help = "twisted mass mu of flavour +1; that of -1 is its negative"},
-    {.key = "csw",
-     .type = QK_PARAM_REAL,
-     .least = -1e3,
-     .most = 1e3,
-     .otherwise = "0",
-     .help = "clover coefficient c_sw"},
-    LINKS,
+    MASS,        TWIST("twisted mass mu of flavour +1; that of -1 is its negative"),
+    CSW_OR_NONE, LINKS,
     {.key = 0},
 };
 
 static const qk_param_t doublet[] = {
     MASS,
-    {.key = "mu",
-     .type = QK_PARAM_REAL,
-     .least = -1e3,
-     .most = 1e3,
-     .unit = "1/a",
-     .help = "twisted mass mubar of the upper flavour; that of the lower is its negative"},
+    TWIST("twisted mass mubar of the upper flavour; that of the lower is its negative"),
     {.key = "epsilon",
      .type = QK_PARAM_REAL,
      .least = -1e3,
@@ -119,12 +111,7 @@ static const qk_param_t doublet[] = {
      .unit = "1/a",
      .help = "mass splitting epsilonbar: the quarks have the masses mubar -+ epsilonbar, but for "
              "renormalisation"},
-    {.key = "csw",
-     .type = QK_PARAM_REAL,
-     .least = -1e3,
-     .most = 1e3,
-     .otherwise = "0",
-     .help = "clover coefficient c_sw"},
+    CSW_OR_NONE,
     LINKS,
     {.key = 0},
 };

@@ -275,14 +275,15 @@ Test(hop, has_the_free_spectrum_on_unit_links) {
 
 /* ---- parts of the operator ---- */
 
-/* Terms of a call with z and x on the full lattice, in double, one column,
- * as a single RHS or in a block of 3. */
-static void check_terms(const kit_t *kit, const dirac_t *d, bool single_rhs, bool on_sum) {
+/* Terms of a call with z, x and, if c_y is not 0, y on the full lattice, in double, one column, as
+ * a single RHS or in a block of 3. */
+static void check_terms(const kit_t *kit, const dirac_t *d, bool single_rhs, bool on_sum,
+                        double c_y) {
   const double c_hop = 0.7, c_z = -1.3, c_x = 0.4;
   const int nrhs = single_rhs ? 1 : 3, rhs = nrhs - 1;
-  kit_field_t f[4];
-  double complex *host[4], *hop = kit_vector(kit), *sum = kit_vector(kit), *got = kit_vector(kit);
-  for (int i = 0; i < 4; i++) {
+  kit_field_t f[5];
+  double complex *host[5], *hop = kit_vector(kit), *sum = kit_vector(kit), *got = kit_vector(kit);
+  for (int i = 0; i < 5; i++) {
     f[i] = kit_field(kit, QK_DOUBLE, nrhs, single_rhs, QK_FULL);
     host[i] = kit_vector(kit);
     kit_random(kit, (uint64_t)(20 + i), host[i]);
@@ -293,6 +294,7 @@ static void check_terms(const kit_t *kit, const dirac_t *d, bool single_rhs, boo
   a.in = f[0].v;
   a.z = f[1].v;
   a.x = f[2].v;
+  a.y = f[4].v;
   a.out = f[3].v;
 
   a.c_hop = 1; /* hop alone */
@@ -312,18 +314,20 @@ static void check_terms(const kit_t *kit, const dirac_t *d, bool single_rhs, boo
   kit_export(kit, &f[1].v, rhs, sum);
   kit_import(kit, &f[1].v, rhs, host[1]);
   for (size_t i = 0; i < kit_components(kit); i++)
-    sum[i] = (on_sum ? sum[i] : c_hop * hop[i] + c_z * sum[i]) + c_x * host[2][i];
+    sum[i] =
+        (on_sum ? sum[i] : c_hop * hop[i] + c_z * sum[i]) + c_x * host[2][i] + c_y * host[4][i];
 
   a.z = f[1].v; /* all at once, in place of x */
   a.out = f[2].v;
   a.c_hop = c_hop;
   a.c_z = c_z;
   a.c_x = c_x;
+  a.c_y = c_y;
   a.diag_on_sum = on_sum;
   run(kit, &a);
   kit_export(kit, &f[2].v, rhs, got);
   cr_expect_lt(kit_distance(kit, got, sum), 1e-15);
-  for (int i = 0; i < 4; i++) {
+  for (int i = 0; i < 5; i++) {
     kit_field_free(kit, &f[i]);
     free(host[i]);
   }
@@ -337,10 +341,14 @@ Test(hop, adds_up_its_terms) {
   kit_open_random(&kit, (int[]){4, 4, 4, 6}, 0.5, 6);
   dirac_t d = dirac_open(&kit, QK_DOUBLE, 18, 0.2, 1.3);
   for (int single_rhs = 0; single_rhs < 2; single_rhs++)
-    for (int on_sum = 0; on_sum < 2; on_sum++) check_terms(&kit, &d, single_rhs, on_sum);
+    for (int on_sum = 0; on_sum < 2; on_sum++) {
+      check_terms(&kit, &d, single_rhs, on_sum, 0);
+      check_terms(&kit, &d, single_rhs, on_sum, -0.8);
+    }
   dirac_close(&kit, &d);
   d = dirac_open(&kit, QK_DOUBLE, 18, 0.2, 0);
-  check_terms(&kit, &d, false, true);
+  check_terms(&kit, &d, false, true, 0);
+  check_terms(&kit, &d, false, true, 0.6);
   dirac_close(&kit, &d);
   kit_close(&kit);
 }
