@@ -98,6 +98,31 @@ Test(round, noise_has_slices_and_momentum) {
   cr_expect(f.spin == -1 && f.colour == 1 && f.site[3] == 3);
 }
 
+/* What comes of Column.flavour, by kind of source and vectors of a right-hand side; 9: refused. */
+Test(round, the_column_of_a_doublet_has_a_flavour) {
+  static const struct {
+    Quark__SourceKind source;
+    int vectors, flavour, component;
+  } cases[] = {
+      {QUARK__SOURCE_KIND__SOURCE_POINT, 2, 0, 1},     {QUARK__SOURCE_KIND__SOURCE_POINT, 2, 1, 1},
+      {QUARK__SOURCE_KIND__SOURCE_POINT, 2, -1, -1},   {QUARK__SOURCE_KIND__SOURCE_Z2, 2, 0, 0},
+      {QUARK__SOURCE_KIND__SOURCE_Z2, 2, -1, -1},      {QUARK__SOURCE_KIND__SOURCE_Z2, 1, 0, 1},
+      {QUARK__SOURCE_KIND__SOURCE_Z2, 1, -1, 9},       {QUARK__SOURCE_KIND__SOURCE_POINT, 2, 2, 9},
+      {QUARK__SOURCE_KIND__SOURCE_POINT, 2, -2, 9},    {QUARK__SOURCE_KIND__SOURCE_POINT, 1, -1, 9},
+      {QUARK__SOURCE_KIND__SOURCE_SEQUENTIAL, 2, 1, 9}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    qk_err_t err = {0};
+    qk_fill_t f = {0};
+    Quark__Column c = QUARK__COLUMN__INIT;
+    c.flavour = cases[i].flavour;
+    Quark__Engine__Fill m = good_fill(cases[i].source, &c);
+    const qk_status_t status = qk_fill_parse(&m, 4, false, cases[i].vectors, &f, &err);
+    cr_expect_eq(status != QK_OK, cases[i].component == 9, "case %zu: %s", i, err.text);
+    if (status == QK_OK) cr_expect_eq(f.component, cases[i].component, "case %zu", i);
+    if (status == QK_BAD_ARGUMENT) cr_expect_not_null(strstr(err.text, "flavour"), "%s", err.text);
+  }
+}
+
 Test(round, a_fill_has_a_flavour_if_its_action_has_some) {
   static const int sign[][2] = {{1, 1}, {0, 1}, {-1, -1}};
   qk_err_t err = {0};
