@@ -40,6 +40,7 @@ static bool crowded; /* what had been released is there again, besides what came
 typedef struct load {
   const qk_setup_t *setup;
   int64_t jobs, open, quarantined, waiting;
+  int64_t evolving; /* setups that wait for its null vectors */
 } load_t;
 
 /* What all jobs add up to. */
@@ -362,12 +363,14 @@ static void check_setups(const qk_server_t *server, sums_t *sum) {
     serving += setup->failed == QK_OK && !setup->ending;
   }
   QK_ASSERT(serving <= server->service.settings->max_setups || server->service.journal);
+  for (int i = 0; i < sum->loads; i++)
+    if (sum->load[i].setup->source) load_of(sum, sum->load[i].setup->source)->evolving++;
   for (int i = 0; i < sum->loads; i++) {
     const load_t *load = &sum->load[i];
     const qk_setup_t *setup = load->setup;
     QK_ASSERT(setup->open == load->open && length(&setup->quarantined) == load->quarantined);
     QK_ASSERT(length(&setup->waiting) == load->waiting);
-    QK_ASSERT(setup->holds == load->jobs + (setup->index >= 0));
+    QK_ASSERT(setup->holds == load->jobs + load->evolving + (setup->index >= 0));
     QK_ASSERT(setup->index >= 0 || load->open == 0);
     QK_ASSERT(load->open > 0 || fabs(setup->open_digits) < 1e-6);
   }
