@@ -284,6 +284,8 @@ typedef struct quark_result {
   uint64_t bytes;                    /* of the solution; 0: there is none to download */
   double norm_b, norm_x;             /* NaN: not known */
   double queue_seconds; /* from its last byte, or else from acceptance, to a slot; NaN: unknown */
+  uint64_t digest;      /* quark_field_open: of the links */
+  double unitarity;     /* likewise: largest element of |U^+ U - 1|; NaN: they were there already */
 } quark_result_t;
 
 /* Submits a request and waits until the daemon accepts or refuses it. *field_bytes (may be NULL):
@@ -389,6 +391,41 @@ QUARK_API quark_code_t quark_contract(quark_connection_t *conn,
                                       const quark_contraction_t *contraction, uint64_t *request,
                                       uint64_t *bytes, quark_error_t *err);
 
+/* ---- links from memory ---- */
+
+/* SU(3) links as a setup is made of them. */
+typedef struct quark_field_params {
+  uint32_t dims[4];    /* x, y, z, t: even */
+  quark_dtype_t dtype; /* Default QUARK_F64 */
+  uint32_t reals;      /* of a link: 18, the default, or 12, the first two rows */
+  /* Of the links (quark_gauge_digest). If the daemon has them, nothing is to be sent; if others
+   * come they are refused with QUARK_BAD_CHECKSUM. */
+  bool has_digest;
+  uint64_t digest;
+  double plaquette; /* that the setup must find; NaN, the default: not said */
+  uint64_t keep_ms; /* they stay so long after their last use. 0, the default: the daemon's limit */
+} quark_field_params_t;
+
+QUARK_API void quark_field_params_init(quark_field_params_t *params);
+
+/* Announces links: a request with one result, *field. Unless *present, all *bytes of them are to be
+ * sent with quark_upload, as complex numbers [t][z][y][x][mu = x,y,z,t][row][column]. quark_wait
+ * (RHS 0) then tells that they were taken, with digest and unitarity, or why not:
+ * QUARK_NOT_UNITARY names the worst link. They belong to the user, not to the connection, and stay
+ * while a setup is made of them (quark_load with gauge "field:NUMBER"), or for keep_ms;
+ * quark_release lets them go when no setup needs them. Errors: those of quark_submit,
+ * QUARK_BAD_GEOMETRY, QUARK_UNSUPPORTED (the daemon is too old). */
+QUARK_API quark_code_t quark_field_open(quark_connection_t *conn,
+                                        const quark_field_params_t *params, uint64_t *field,
+                                        uint64_t *bytes, bool *present, quark_error_t *err);
+
+/* Adds the digest of some sites to *sum, which begins as 0: links [sites][mu][row][column] as they
+ * would be sent, of that dtype and 18 or 12 reals a link; site[i] is their global index with x
+ * fastest, NULL: 0, 1, 2, ... The sums of parts of a lattice add up to that of the whole, in any
+ * order. Pure. */
+QUARK_API void quark_gauge_digest(const void *links, quark_dtype_t dtype, uint32_t reals,
+                                  const uint64_t *site, size_t sites, uint64_t *sum);
+
 /* ---- requests of an earlier connection ---- */
 
 typedef struct quark_attached {
@@ -396,6 +433,7 @@ typedef struct quark_attached {
   quark_params_t params; /* as it was submitted; column stays valid until quark_release */
   uint64_t bytes;        /* of one solution */
   uint64_t uploaded;     /* bytes of the RHS that arrived; the rest can be sent no longer */
+  bool field;            /* links (quark_field_open); params has no meaning then */
 } quark_attached_t;
 
 /* Takes over a request that an earlier connection with this client id has submitted. It can then be

@@ -165,14 +165,19 @@ typedef struct quark_activity {
 QUARK_API quark_code_t quark_activity(quark_connection_t *conn, quark_report_t *report,
                                       quark_activity_t *activity, quark_error_t *err);
 
-/* ---- setups of the daemon; all calls but quark_setups need the role operate ---- */
+/* ---- setups of the daemon; all calls but quark_setups need the role operate, but quark_load and
+ * quark_drop of private setups, which users make of their own links ---- */
 
 /* A configuration and an operator, loaded in addition to those that are there. Members that are not
  * set take the values that quarkd was started with; but if `action` is set, so must be all its
  * parameters that have no default. Texts are borrowed until quark_load returns. */
 typedef struct quark_load {
   const char *name;
-  const char *gauge;    /* path below one of the daemon's roots, or builtin:...; NULL: not set */
+  /* Path below one of the daemon's roots, or builtin:...; "field:NUMBER", the number of a
+   * quark_field_open of this connection, or "digest:" and the 16 hexadecimal digits of links that
+   * this user has sent or that a public setup has: the setup is private to the user then, needs the
+   * role submit only, and cannot be the default. NULL: not set */
+  const char *gauge;
   uint32_t dims[4];     /* for files that do not state them; 0: not set */
   double kappa, mass;   /* at most one of them; NaN: not set */
   double csw;           /* NaN: not set */
@@ -214,6 +219,7 @@ typedef struct quark_setup {
   char action[QUARK_ACTION_TEXT], parameters[QUARK_PARAMETER_TEXT];
   uint32_t site_reals, columns;
   char origin[1024], origin_trouble[512]; /* as in quark_mg_report_t */
+  char owner[72];                         /* the user whose private setup it is; "": it is public */
 } quark_setup_t;
 
 /* Cuts `parameters` of a report or a setup in place into its pairs, which point into the text.

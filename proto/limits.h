@@ -57,6 +57,7 @@ enum {
 
   QK_DATA_THREADS_MAX = 8, /* data endpoints of a daemon */
 
+  QK_USER_FIELDS_MAX = 64,             /* fields of one user (FIELD_OPEN) */
   QK_UPLOAD_WINDOW = 8 * QK_CHUNK_MAX, /* upload credit beyond what has arrived */
   QK_PROGRESS_MS = 500,                /* least time between two PROGRESS of one request */
   QK_HEARTBEAT_MS = 1000,              /* engine heartbeat, and front ping */
@@ -65,6 +66,7 @@ enum {
 
 /* `feature` of WELCOME, and of HELLO. Numbers are never used twice. */
 enum {
+  QK_FEATURE_FIELDS = 1, /* FIELD_OPEN; LOAD from a field or a digest */
   QK_FEATURE_ACTIONS = 6,
   QK_FEATURE_DATA_ENDPOINTS = 7,
   QK_FEATURE_BLOCK_SUMS = 8,

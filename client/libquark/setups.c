@@ -68,6 +68,7 @@ static void read_setup(quark_setup_t *s, const Quark__SetupState *m) {
   COPY(s->phase, m->phase);
   COPY(s->text, m->text);
   COPY(s->action, m->action);
+  COPY(s->owner, m->owner);
   COPY(s->origin, m->origin);
   COPY(s->origin_trouble, m->origin_trouble);
   quark__parameters_read(m->parameter, m->n_parameter, s->parameters);
@@ -130,13 +131,20 @@ static quark_code_t list_parameters(const quark_load_t *l, Quark__Load *load,
   return QUARK_OK;
 }
 
+/* To links that were sent, or are known by their digest. */
+static bool is_reference(const char *gauge) {
+  return gauge && (strncmp(gauge, "field:", 6) == 0 || strncmp(gauge, "digest:", 7) == 0);
+}
+
 quark_code_t quark_load(quark_connection_t *conn, const quark_load_t *l, quark_error_t *err) {
   Quark__Load load = QUARK__LOAD__INIT;
   Quark__Setting *settings = NULL;
   Quark__ClientMessage message = QUARK__CLIENT_MESSAGE__INIT;
   if (!l->name) return quark__fail(err, QUARK_BAD_ARGUMENT, "a setup needs a name");
   unsigned feature = l->action || l->nparameter ? QK_FEATURE_ACTIONS : 0;
-  if (l->evolve_from) feature = QK_FEATURE_EVOLVE; /* such a daemon has the one before, too */
+  /* a daemon that has one of these has those before, too */
+  if (l->evolve_from) feature = QK_FEATURE_EVOLVE;
+  if (is_reference(l->gauge)) feature = QK_FEATURE_FIELDS;
   quark_code_t code = list_parameters(l, &load, &settings, err);
   if (code != QUARK_OK) goto out;
   load.name = (char *)(uintptr_t)l->name;

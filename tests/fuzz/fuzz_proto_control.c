@@ -68,6 +68,31 @@ static void contract(const Quark__Contract *c) {
   promise(budget.used == 0 && qk_mem_bytes() == 0);
 }
 
+static void field_open(const Quark__FieldOpen *open) {
+  qk_sched_t sched;
+  qk_budget_t budget = {.limit = 1ll << 40};
+  qk_err_t err = {0};
+  qk_job_t *job;
+  if (qk_job_check_field(open, &err) != QK_OK) {
+    promise(err.text[0] && err.code != QK_OK);
+    return;
+  }
+  const qk_shape_t shape = qk_job_field_shape(open);
+  qk_terms_t terms = {.shape = &shape, .budget = &budget};
+  promise(!qk_shape_check(&shape));
+  qk_sched_init(&sched);
+  if (qk_sched_user_hold(&sched, "user", &terms.user) != QK_OK) return;
+  qk_sched_user_kept(terms.user)->limit = 1ll << 40;
+  if (qk_job_create_field(open, &terms, &job, &err) == QK_OK) {
+    promise(budget.used == qk_job_cost_field(open) && job->field_bytes > 0);
+    promise(job->upload_until > 0 && job->upload_until <= job->field_bytes);
+    qk_job_destroy(job);
+  }
+  promise(budget.used == 0 && qk_sched_user_kept(terms.user)->used == 0);
+  qk_sched_user_release(terms.user);
+  promise(qk_mem_bytes() == 0);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   Quark__ClientMessage *client = qk_control_unpack_client(data, size);
   if (client) {
@@ -75,6 +100,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     for (uint32_t n = 1; client->body_case == QUARK__CLIENT_MESSAGE__BODY_SUBMIT && n <= 2; n++)
       submit(client->submit, n);
     if (client->body_case == QUARK__CLIENT_MESSAGE__BODY_CONTRACT) contract(client->contract);
+    if (client->body_case == QUARK__CLIENT_MESSAGE__BODY_FIELD_OPEN) field_open(client->field_open);
     quark__client_message__free_unpacked(client, NULL);
   }
   Quark__ServerMessage *server = qk_control_unpack_server(data, size);

@@ -185,6 +185,25 @@ static void save_submits(Quark__Smearing *smear) {
   save_client("legal-submit-files", &m);
 }
 
+static void save_field(void) {
+  Quark__ClientMessage m = QUARK__CLIENT_MESSAGE__INIT;
+  Quark__FieldOpen open = QUARK__FIELD_OPEN__INIT;
+  uint32_t dims[4] = {4, 4, 6, 8};
+  open.request = 5;
+  open.kind = QUARK__FIELD_KIND__FIELD_GAUGE;
+  open.dims = dims;
+  open.n_dims = 4;
+  open.dtype = QUARK__DTYPE__DTYPE_F32;
+  open.has_reals = open.has_digest = open.has_plaquette = open.has_keep_ms = true;
+  open.reals = 12;
+  open.digest = 0x0123456789abcdef;
+  open.plaquette = 0.5937;
+  open.keep_ms = 60000;
+  m.body_case = QUARK__CLIENT_MESSAGE__BODY_FIELD_OPEN;
+  m.field_open = &open;
+  save_client("legal-field", &m);
+}
+
 static void save_contract(Quark__Smearing *smear) {
   int32_t momentum[6] = {0, 0, 0, 1, -1, 2}, origin[4] = {1, 2, 3, 4};
   Quark__Channel meson = QUARK__CHANNEL__INIT, delta = QUARK__CHANNEL__INIT;
@@ -297,6 +316,7 @@ int main(int argc, char **argv) {
   Quark__Smearing smear = smearing(param);
   save_submits(&smear);
   save_contract(&smear);
+  save_field();
   save_load();
   save_operators();
   enum { FIELD = 2 * 2 * 2 * 2 * 24 * 4 };

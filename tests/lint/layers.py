@@ -60,6 +60,7 @@ rooms('daemon/front', {'daemon/base', 'proto'}, {
     'state': 'job storage host',
     'engines': 'state job settings host',
     'service': 'engines state job storage settings host',
+    'restore': 'service engines state job storage settings host',
     'view': 'service engines state job settings host',
     'wire': 'job storage host',
     'net': 'wire view service state job storage settings host',

@@ -247,6 +247,18 @@ static bool setup_message(state_t *s, const Quark__ClientMessage *m) {
   return true;
 }
 
+static void contract(state_t *s, const Quark__ClientMessage *m) {
+  s->d->contracts++;
+  remember(s->d, m);
+  submit(s, m->contract->request, 1, 0);
+}
+
+/* Links of the digest 7 are here. */
+static void field_open(state_t *s, const Quark__ClientMessage *m) {
+  remember(s->d, m);
+  submit(s, m->field_open->request, 1, m->field_open->digest != 7);
+}
+
 static void control_message(state_t *s, const Quark__ClientMessage *m) {
   fake_daemon_t *d = s->d;
   if (setup_message(s, m)) return;
@@ -262,9 +274,10 @@ static void control_message(state_t *s, const Quark__ClientMessage *m) {
            m->submit->source == QUARK__SOURCE_KIND__SOURCE_UPLOAD);
     break;
   case QUARK__CLIENT_MESSAGE__BODY_CONTRACT:
-    d->contracts++;
-    remember(d, m);
-    submit(s, m->contract->request, 1, 0);
+    contract(s, m);
+    break;
+  case QUARK__CLIENT_MESSAGE__BODY_FIELD_OPEN:
+    field_open(s, m);
     break;
   case QUARK__CLIENT_MESSAGE__BODY_ATTACH:
     d->attaches++;

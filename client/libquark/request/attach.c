@@ -93,6 +93,7 @@ void quark__attach_read_locked(quark_connection_t *conn, const Quark__Attached *
     quark_attached_t *a = r->attached;
     const uint32_t nrhs = m->submit ? m->submit->nrhs : 1;
     a->contraction = m->contract != NULL;
+    a->field = m->field_open != NULL;
     a->bytes = m->accepted->field_bytes;
     a->uploaded = m->accepted->upload_next;
     a->params.nrhs = nrhs;
@@ -102,7 +103,7 @@ void quark__attach_read_locked(quark_connection_t *conn, const Quark__Attached *
       return;
     }
     r->nrhs = nrhs;
-    r->keep = a->params.keep;
+    r->keep = a->params.keep || a->field;
   }
   quark__request_accepted_locked(conn, m->accepted);
 }

@@ -120,7 +120,7 @@ void quark__request_fail_locked(request_t *request, quark_code_t code, const cha
     quark_result_t *result = &request->rhs[i].result;
     *result = (quark_result_t){
         .request = request->number, .rhs = i, .status = code, .true_residual = NAN};
-    result->norm_b = result->norm_x = result->queue_seconds = NAN;
+    result->norm_b = result->norm_x = result->queue_seconds = result->unitarity = NAN;
     snprintf(result->text, sizeof result->text, "%.255s", text);
     end_rhs(request, i);
   }
@@ -229,7 +229,9 @@ static void store_result(request_t *r, const Quark__Result *m) {
                              .bytes = m->bytes,
                              .norm_b = m->has_norm_b ? m->norm_b : NAN,
                              .norm_x = m->has_norm_x ? m->norm_x : NAN,
-                             .queue_seconds = m->has_queue_seconds ? m->queue_seconds : NAN};
+                             .queue_seconds = m->has_queue_seconds ? m->queue_seconds : NAN,
+                             .digest = m->digest,
+                             .unitarity = m->has_unitarity ? m->unitarity : NAN};
   snprintf(result->text, sizeof result->text, "%.255s", m->text ? m->text : "");
   r->rhs[m->rhs].attempt = m->attempt;
 }

@@ -55,8 +55,7 @@ static quark_code_t check_contraction(const quark_contraction_t *c, quark_error_
   return QUARK_OK;
 }
 
-/* A request with the next number, in no list and without its packed message. NULL: no memory. */
-static request_t *new_request(const quark_connection_t *conn, uint32_t nrhs) {
+request_t *quark__request_new(const quark_connection_t *conn, uint32_t nrhs) {
   request_t *r = calloc(1, sizeof *r);
   if (!r) return NULL;
   r->number = conn->requests->last_number + 1;
@@ -111,7 +110,7 @@ quark_code_t quark_submit(quark_connection_t *conn, const quark_params_t *params
   quark_code_t code = quark__check_alive_locked(conn, err);
   if (code == QUARK_OK) code = check_params(conn, params, err);
   if (code == QUARK_OK) {
-    request_t *r = new_request(conn, params->nrhs);
+    request_t *r = quark__request_new(conn, params->nrhs);
     if (r) {
       r->keep = params->keep;
       r->feature = feature_of(params);
@@ -129,7 +128,7 @@ quark_code_t quark_contract(quark_connection_t *conn, const quark_contraction_t 
   quark_code_t code = quark__check_alive_locked(conn, err);
   if (code == QUARK_OK) code = check_contraction(contraction, err);
   if (code == QUARK_OK) {
-    request_t *r = new_request(conn, 1);
+    request_t *r = quark__request_new(conn, 1);
     if (r) r->submit = quark__pack_contract(r->number, contraction, &r->submit_bytes);
     code = quark__submit_locked(conn, r, "CONTRACT", request, bytes, err);
   }

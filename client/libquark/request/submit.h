@@ -14,5 +14,7 @@
  * QUARK_TIMEOUT; r is then released. */
 quark_code_t quark__submit_locked(quark_connection_t *conn, request_t *r, const char *what,
                                   uint64_t *request, uint64_t *bytes, quark_error_t *err);
+/* A request with the next number, in no list and without its packed message. NULL: no memory. */
+request_t *quark__request_new(const quark_connection_t *conn, uint32_t nrhs);
 
 #endif

@@ -7,9 +7,10 @@
  *
  * The format of a file is found by its first bytes: gauge_probe.c has the table of formats,
  * docs/physics.md the conventions of each. "builtin:weak:XxYxZxT:seed" and "builtin:unit:XxYxZxT"
- * need no file. weak: U = 1 + 0.15 times complex Gaussian noise of unit variance, rows
- * orthonormalised by Gram-Schmidt, third row from the other two. The noise is a function of seed,
- * global site, direction and element only. Plaquette about 0.887.
+ * need no file; "memory:..." is a shared-memory object (gauge_memory.c). weak: U = 1 + 0.15 times
+ * complex Gaussian noise of unit variance, rows orthonormalised by Gram-Schmidt, third row from the
+ * other two. The noise is a function of seed, global site, direction and element only. Plaquette
+ * about 0.887.
  */
 #ifndef QK_ENGINE_GAUGE_H
 #define QK_ENGINE_GAUGE_H

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/engine/gauge/gauge_su3.h"
+#include "daemon/base/links/su3.h"
 
 static const double WEAK_NOISE = 0.15;
 

@@ -2,54 +2,21 @@
  */
 #include <math.h>
 #include <string.h>
-#include <xxhash.h>
 
+#include "daemon/base/links/links.h"
+#include "daemon/base/links/su3.h"
 #include "daemon/base/mem.h"
 #include "daemon/engine/gauge/gauge_format.h"
-#include "daemon/engine/gauge/gauge_su3.h"
 
 /* Per (t, z) slice, so that the order of summation does not depend on the number of threads. */
 typedef struct slice {
-  double plane[6], trace;
-  double unitarity, determinant;
-  double zeros, closing; /* of the links that lead from the last time slice to the first: how many
-                            are zero, and how many not */
-  uint64_t digest;
+  double plane[6];
+  qk_links_sum_t links;
 } slice_t;
 
 /* NaN and Inf are as far from SU(3) as can be; fmax alone would lose a NaN. */
 static double worst(double a, double b) {
   return isfinite(b) ? fmax(a, b) : INFINITY;
-}
-
-static bool is_zero(const double *u) {
-  for (int k = 0; k < 18; k++)
-    if (u[k] != 0) return false;
-  return true;
-}
-
-/* closing: from the last time slice to the first. Zeros among these are judged at the end. */
-static void check_link(const double *u, bool closing, slice_t *s) {
-  double det[2];
-  if (closing && is_zero(u)) {
-    s->zeros++;
-    return;
-  }
-  s->closing += closing;
-  for (int i = 0; i < 3; i++) {
-    for (int j = 0; j < 3; j++) {
-      double re = i == j ? -1 : 0, im = 0;
-      for (int k = 0; k < 3; k++) {
-        const double *a = u + 2 * (3 * k + i), *b = u + 2 * (3 * k + j);
-        re += a[0] * b[0] + a[1] * b[1];
-        im += a[0] * b[1] - a[1] * b[0];
-      }
-      s->unitarity = worst(s->unitarity, hypot(re, im));
-    }
-  }
-  qk_su3_det(u, det);
-  s->determinant = worst(s->determinant, hypot(det[0] - 1, det[1]));
-  s->trace += u[0] + u[8] + u[16];
 }
 
 /* The six plaquettes at the site that stands at p of the extended lattice; step[mu] leads to its
@@ -84,39 +51,39 @@ static void check_slice(const qk_geom_t *geom, const double *links, const double
       }
       const double *u = links + local * QK_GAUGE_SITE_REALS;
       const bool last = lat->offset[3] + t == lat->global[3] - 1;
-      for (int mu = 0; mu < 4; mu++) check_link(u + 18 * mu, last && mu == 3, s);
+      qk_links_add(u, (uint64_t)site, last, &s->links);
       check_planes(ext + at * QK_GAUGE_SITE_REALS, step, s);
-      s->digest += XXH3_64bits_withSeed(u, QK_GAUGE_SITE_REALS * sizeof *u, (XXH64_hash_t)site);
     }
   }
 }
 
 static qk_status_t reduce(const qk_geom_t *geom, const slice_t *slice, int nslice,
                           qk_gauge_check_t *check) {
-  double sum[9] = {0}, high[2] = {0}, links = 4 * (double)geom->volume;
-  uint64_t digest = 0;
+  double sum[9] = {0}, high[2], links = 4 * (double)geom->volume;
+  qk_links_sum_t all = {0};
   for (int i = 0; i < nslice; i++) {
     for (int k = 0; k < 6; k++) sum[k] += slice[i].plane[k];
-    sum[6] += slice[i].trace;
-    sum[7] += slice[i].closing;
-    sum[8] += slice[i].zeros;
-    high[0] = worst(high[0], slice[i].unitarity);
-    high[1] = worst(high[1], slice[i].determinant);
-    digest += slice[i].digest;
+    qk_links_join(&all, &slice[i].links);
   }
+  sum[6] = all.trace;
+  sum[7] = all.closing;
+  sum[8] = all.zeros;
+  high[0] = all.unitarity;
+  high[1] = all.determinant;
   qk_status_t status = qk_comm_sum(geom->comm, sum, 9);
   if (status != QK_OK) return status;
   status = qk_comm_max(geom->comm, high, 2);
   if (status != QK_OK) return status;
-  status = qk_comm_sum_u64(geom->comm, &digest, 1);
+  status = qk_comm_sum_u64(geom->comm, &all.digest, 1);
   if (status != QK_OK) return status;
-  const bool open = sum[7] == 0;
-  const double stray = !open && sum[8] > 0 ? 1 : 0; /* a zero is as far from SU(3) as this */
+  all.closing = sum[7];
+  all.zeros = sum[8];
+  const double stray = qk_links_are_torn(&all); /* a zero is as far from SU(3) as this */
   *check = (qk_gauge_check_t){.unitarity = worst(stray, high[0]),
                               .determinant = worst(stray, high[1]),
                               .link_trace = sum[6] / (3 * links),
-                              .open_boundary = open,
-                              .digest = digest};
+                              .open_boundary = qk_links_are_open(&all),
+                              .digest = all.digest};
   for (int k = 0; k < 6; k++) {
     check->plane[k] = sum[k] / (3 * (double)geom->volume);
     check->plaquette += check->plane[k] / 6;
@@ -150,7 +117,7 @@ qk_status_t qk_gauge_measure(const qk_geom_t *geom, const double *links, qk_gaug
 
 qk_status_t qk_gauge_judge(const qk_gauge_info_t *info, const qk_gauge_check_t *check, bool open,
                            qk_err_t *err) {
-  double su3 = info->bits == 32 ? 1e-5 : 1e-9, sums = info->bits == 32 ? 1e-5 : 1e-10;
+  double su3 = qk_links_limit(info->bits), sums = info->bits == 32 ? 1e-5 : 1e-10;
   if (check->open_boundary && !open)
     return qk_fail(err, QK_NOT_UNITARY,
                    "open boundary: all links U_t from t = %d to t = 0 are zero; give open = C_F, a "

@@ -43,6 +43,11 @@ qk_gauge_probe_fn qk_gauge_lime_probe, qk_gauge_nersc_probe, qk_gauge_milc_probe
     qk_gauge_openqcd_probe;
 /* "builtin:..." */
 qk_status_t qk_gauge_builtin_probe(const char *path, qk_gauge_info_t *info, qk_err_t *err);
+/* "memory:/NAME:f64:18:XxYxZxT[:PLAQUETTE]": a shared-memory object, f32 or f64, 18 or 12 real
+ * numbers a link. Its size is checked. */
+bool qk_gauge_is_memory(const char *path);
+qk_status_t qk_gauge_memory_probe(const char *path, qk_gauge_info_t *info, qk_err_t *err);
+qk_status_t qk_gauge_memory_open(const char *path, qk_gauge_file_t *file, qk_err_t *err);
 
 /* Extents into info->dims: even, >= 2, at most 2^31 - 1 sites. QK_BAD_GEOMETRY, QK_TOO_LARGE. */
 qk_status_t qk_gauge_set_dims(const int64_t dims[4], qk_gauge_info_t *info, qk_err_t *err);

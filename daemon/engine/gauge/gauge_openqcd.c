@@ -16,9 +16,9 @@
 #include <string.h>
 
 #include "daemon/base/clock.h"
+#include "daemon/base/links/su3.h"
 #include "daemon/base/mem.h"
 #include "daemon/engine/gauge/gauge_ahead.h"
-#include "daemon/engine/gauge/gauge_su3.h"
 
 enum {
   HEADER = QK_GAUGE_HEAD,

@@ -61,6 +61,8 @@ qk_status_t qk_gauge_probe(const char *path, const int dims_hint[4], qk_gauge_in
   qk_status_t status;
   if (strncmp(path, "builtin:", 8) == 0) {
     status = qk_gauge_builtin_probe(path, &found, err);
+  } else if (qk_gauge_is_memory(path)) {
+    status = qk_gauge_memory_probe(path, &found, err);
   } else {
     qk_gauge_file_t file;
     status = qk_gauge_file_open(path, &file, err);

@@ -104,7 +104,8 @@ static qk_status_t read_local(const char *path, const qk_gauge_info_t *info, con
     return QK_OK;
   }
   qk_gauge_file_t file;
-  qk_status_t status = qk_gauge_file_open(path, &file, err);
+  qk_status_t status = qk_gauge_is_memory(path) ? qk_gauge_memory_open(path, &file, err)
+                                                : qk_gauge_file_open(path, &file, err);
   if (status != QK_OK) return status;
   status = info->layout.order == QK_GAUGE_OPENQCD
                ? qk_gauge_openqcd_read(&file, info, geom, links, watch, err)

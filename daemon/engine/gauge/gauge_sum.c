@@ -3,8 +3,8 @@
 #include <string.h>
 #include <zlib.h>
 
+#include "daemon/base/links/su3.h"
 #include "daemon/engine/gauge/gauge_format.h"
-#include "daemon/engine/gauge/gauge_su3.h"
 
 /* Words of a file; bytes one by one would take longer than reading them. */
 static uint32_t load_u32(const uint8_t *p, bool big) {

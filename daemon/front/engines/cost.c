@@ -5,6 +5,7 @@
 #include "daemon/front/engines/setup.h"
 
 double qk_cost_digits(const qk_job_t *job) {
+  if (job->field) return 0;
   return job->contraction ? 6 : fmax(1, -log10(job->tol));
 }
 

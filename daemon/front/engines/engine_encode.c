@@ -46,7 +46,7 @@ uint8_t *qk_engine_encode_load(const qk_settings_t *s, const char *checkpoint,
     dims[mu] = (uint32_t)s->dims[mu];
     grid[mu] = (uint32_t)s->grid[mu];
   }
-  load.gauge = (char *)s->gauge;
+  load.gauge = (char *)(start && start->memory[0] ? start->memory : s->gauge);
   load.n_dims = s->dims[0] > 0 ? 4 : 0;
   load.dims = dims;
   qk_operator_list(&s->op, QK_TEXT_CANONICAL, &fields);

@@ -10,9 +10,12 @@
 #include "daemon/front/settings/settings.h"
 #include "proto/fill_hint.h"
 
-/* Where the null vectors of a multigrid setup come from, if its checkpoint has none. */
+/* What an engine needs beside the settings, when it loads. */
 typedef struct qk_engine_start {
-  const char *from, *path; /* name of a setup, and its checkpoint; "": none */
+  /* Where the null vectors of multigrid come from, if its checkpoint has none: name of a setup, and
+   * its checkpoint; "": none. */
+  const char *from, *path;
+  const char *memory; /* links that a client has sent; "": those of the settings */
 } qk_engine_start_t;
 
 /* checkpoint: of multigrid; "": none. start: NULL: from noise. reserve: bytes of this host that

@@ -13,17 +13,25 @@ qk_status_t qk_setup_create(struct qk_service *service, const char *name,
   if (!setup) return qk_fail(err, QK_NO_MEMORY, "no memory for a setup");
   setup->service = service;
   snprintf(setup->name, sizeof setup->name, "%s", name);
+  snprintf(setup->site_name, sizeof setup->site_name, "%s", name);
   setup->index = -1;
   setup->used_at = now;
   setup->holds = 1;
   setup->shape = qk_shape_usual();
-  setup->start = (qk_engine_start_t){setup->evolve_from, setup->evolve_path};
+  setup->start = (qk_engine_start_t){setup->evolve_from, setup->evolve_path, setup->memory};
   setup->settings = *settings;
   qk_operator_list(&settings->op, QK_TEXT_GIVEN, &setup->shown);
   qk_link_init(&setup->quarantined);
   qk_link_init(&setup->waiting);
   *out = setup;
   return QK_OK;
+}
+
+void qk_setup_set_owner(qk_setup_t *setup, const char *owner) {
+  if (!owner || !*owner) return;
+  snprintf(setup->owner, sizeof setup->owner, "%s", owner);
+  snprintf(setup->site_name, sizeof setup->site_name, "%s@%08x", setup->name,
+           (unsigned)qk_checksum(owner, strlen(owner)));
 }
 
 qk_setup_t *qk_setup_hold(qk_setup_t *setup) {

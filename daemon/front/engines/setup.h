@@ -30,6 +30,7 @@ typedef struct qk_inflight_entry {
 typedef struct qk_setup {
   struct qk_service *service;
   char name[QK_SETUP_NAME_MAX + 1];
+  char site_name[QK_SETUP_NAME_MAX + 12]; /* for log and files: private ones have names of users */
   /* number of its slot queue in the scheduler, and index in the service's table; -1: not listed */
   int index;
   struct qk_setup *next; /* for the holder while it is not listed */
@@ -46,7 +47,10 @@ typedef struct qk_setup {
    * checkpoint. "": none, or not known. */
   struct qk_setup *source;
   char evolve_from[QK_SETUP_NAME_MAX + 1], evolve_path[QK_PATH_MAX + 1];
-  qk_engine_start_t start; /* both, for the supervisor */
+  char owner[QK_USER_MAX + 1]; /* the user whose private setup it is; "": it is public */
+  qk_job_t *links;             /* the field that it is made of, held; NULL: of a file */
+  char memory[160];            /* where the engine finds that; "": of a file */
+  qk_engine_start_t start;     /* these, for the supervisor */
   qk_supervisor_t *supervisor;
   bool started;      /* its engine may run */
   bool again;        /* it was rejected for lack of memory, and will be tried again */
@@ -82,6 +86,8 @@ static inline int qk_setup_contract_queue(const qk_setup_t *setup) {
 qk_status_t qk_setup_create(struct qk_service *service, const char *name,
                             const qk_settings_t *settings, double now, qk_setup_t **setup,
                             qk_err_t *err);
+/* It is private to this user; NULL: public, as it is at first. */
+void qk_setup_set_owner(qk_setup_t *setup, const char *owner);
 /* NULL-safe, both. */
 qk_setup_t *qk_setup_hold(qk_setup_t *setup);
 void qk_setup_release(qk_setup_t *setup);

@@ -82,7 +82,7 @@ typedef struct qk_supervisor_site {
   qk_journal_t *journal; /* where the engine is recorded for the next front; NULL: not recorded */
   /* budget of uploads and results, which the engine does not use; NULL: none */
   const qk_budget_t *memory;
-  const qk_engine_start_t *start; /* of multigrid, when an engine loads; NULL: from noise */
+  const qk_engine_start_t *start; /* beside the settings, when an engine loads; NULL: nothing */
 } qk_supervisor_site_t;
 
 /* settings and events are borrowed. */

@@ -64,5 +64,6 @@ bool qk_job_is_open(const qk_job_t *job) {
 }
 
 bool qk_job_detach_over(const qk_job_t *job, double now) {
+  if (job->field && job->holds > 0) return false;
   return !qk_job_is_open(job) && now - job->used_at > job->detach;
 }

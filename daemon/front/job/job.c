@@ -69,6 +69,11 @@ static int64_t overhead(const Quark__Submit *submit) {
                    protobuf_c_message_get_packed_size(&submit->base));
 }
 
+static int64_t overhead_field(const Quark__FieldOpen *open) {
+  return (int64_t)(sizeof(qk_job_t) + sizeof(qk_rhs_t) + sizeof *open +
+                   2 * protobuf_c_message_get_packed_size(&open->base));
+}
+
 static int64_t overhead_contract(const Quark__Contract *contract) {
   const Quark__Contraction *c = contract->contraction;
   return (int64_t)(sizeof(qk_job_t) + sizeof(qk_rhs_t) + sizeof *c +
@@ -112,6 +117,22 @@ int64_t qk_job_cost_contract(const Quark__Contract *contract, const qk_shape_t *
   return (int64_t)correlator_bytes(contract->contraction, shape) + overhead_contract(contract);
 }
 
+qk_shape_t qk_job_field_shape(const Quark__FieldOpen *open) {
+  qk_shape_t shape = qk_shape_usual();
+  memcpy(shape.dims, open->dims, sizeof shape.dims);
+  return shape;
+}
+
+static uint64_t links_bytes(const Quark__FieldOpen *open) {
+  const qk_shape_t shape = qk_job_field_shape(open);
+  const uint64_t real = open->dtype == QUARK__DTYPE__DTYPE_F64 ? 8 : 4;
+  return qk_shape_sites(&shape) * 4 * open->reals * real;
+}
+
+int64_t qk_job_cost_field(const Quark__FieldOpen *open) {
+  return (int64_t)links_bytes(open) + overhead_field(open);
+}
+
 /* ---- creation -------------------------------------------------------------------------------- */
 
 uint64_t qk_job_digest(const ProtobufCMessage *message) {
@@ -135,6 +156,7 @@ static qk_job_t *allocate(uint32_t nrhs, bool upload, Quark__Sink sink, const qk
   qk_link_init(&job->arriving);
   qk_link_init(&job->link);
   qk_link_init(&job->leaving);
+  qk_link_init(&job->field_link);
   qk_link_init(&job->entry.marked);
   if (terms->client_id) memcpy(job->client_id, terms->client_id, sizeof job->client_id);
   job->setup = terms->setup;
@@ -179,6 +201,7 @@ static void release_memory(qk_job_t *job) {
     qk_transfer_leave(QK_HOLDER(job->arriving.next, qk_transfer_t, link));
   if (job->smear) quark__smearing__free_unpacked(job->smear, NULL);
   if (job->contraction) quark__contraction__free_unpacked(job->contraction, NULL);
+  if (job->field) quark__field_open__free_unpacked(job->field, NULL);
   qk_free(job->column);
   free(job->message);
   qk_free(job);
@@ -271,10 +294,49 @@ qk_status_t qk_job_create_contract(const Quark__Contract *contract, const qk_ter
   return QK_OK;
 }
 
+qk_status_t qk_job_create_field(const Quark__FieldOpen *open, const qk_terms_t *terms,
+                                qk_job_t **out, qk_err_t *err) {
+  const int64_t bytes = (int64_t)links_bytes(open), cost = qk_job_cost_field(open);
+  qk_status_t status = check_room(terms, cost, bytes, err);
+  if (status != QK_OK) return status;
+  qk_job_t *job = allocate(1, true, QUARK__SINK__SINK_KEEP, terms);
+  if (job) job->field = (Quark__FieldOpen *)qk_control_copy(&open->base);
+  if (!job || !job->field || !copy_message(job, &open->base)) {
+    if (job) release_memory(job);
+    return qk_fail(err, QK_NO_MEMORY, "no memory for a field");
+  }
+  job->rhs[0].charged_source = false;
+  job->request = open->request;
+  job->keep = open->keep_ms > 0 ? (double)open->keep_ms * 1e-3 : terms->keep;
+  job->detach = job->keep;
+  job->field_bytes = (uint64_t)bytes;
+  job->overhead = overhead_field(open);
+  job->dtype = open->dtype;
+  job->tol = 1;
+  job->source = QUARK__SOURCE_KIND__SOURCE_UPLOAD;
+  job->accepted_at = terms->now;
+  qk_budget_charge(qk_sched_user_kept(job->user), bytes);
+  qk_job_raise_credit(job);
+  qk_budget_charge(job->budget, cost);
+  *out = job;
+  return QK_OK;
+}
+
 void qk_rhs_use(qk_rhs_t *rhs, int i, qk_rhs_t *kept) {
   QK_ASSERT(!rhs->uses[i] && kept->job != rhs->job);
   rhs->uses[i] = kept;
-  kept->job->holds++;
+  qk_job_hold(kept->job);
+}
+
+void qk_job_hold(qk_job_t *job) {
+  job->holds++;
+}
+
+void qk_job_let_go(qk_job_t *job, double now) {
+  job->holds--;
+  if (now > job->used_at) job->used_at = now;
+  qk_due_at(job, job->used_at + job->keep);
+  qk_job_settle(job);
 }
 
 static void let_go(qk_rhs_t *rhs, double now) {
@@ -282,10 +344,7 @@ static void let_go(qk_rhs_t *rhs, double now) {
     if (!rhs->uses[i]) continue;
     qk_job_t *kept = rhs->uses[i]->job;
     rhs->uses[i] = NULL;
-    kept->holds--;
-    if (now > kept->used_at) kept->used_at = now;
-    qk_due_at(kept, kept->used_at + kept->keep);
-    qk_job_settle(kept);
+    qk_job_let_go(kept, now);
   }
 }
 
@@ -305,6 +364,7 @@ void qk_job_destroy(qk_job_t *job) {
     qk_rhs_drop_solution(&job->rhs[i]);
   }
   qk_due_never(job);
+  qk_link_remove(&job->field_link);
   qk_link_remove(&job->link);
   qk_budget_refund(job->budget, job->overhead);
   release_memory(job);
@@ -339,6 +399,12 @@ void qk_rhs_end(qk_rhs_t *rhs, const qk_outcome_t *outcome, double now) {
   qk_marks_rhs(rhs);
 }
 
+void qk_rhs_keep_field(qk_rhs_t *rhs) {
+  QK_ASSERT(rhs->job->field && rhs->state == QK_RHS_QUEUED && rhs->source && !rhs->solution);
+  rhs->solution = rhs->source;
+  rhs->source = NULL;
+}
+
 void qk_rhs_again(qk_rhs_t *rhs) {
   QK_ASSERT(rhs->state == QK_RHS_RUNNING);
   rhs->state = QK_RHS_QUEUED;
@@ -353,7 +419,7 @@ void qk_rhs_ack(qk_rhs_t *rhs) {
   rhs->state = QK_RHS_ACKED;
   rhs->job->acked++;
   qk_due_count_held(rhs->job, -1);
-  free_source(rhs);
+  if (!rhs->job->field) free_source(rhs); /* that one still goes to the spool */
   qk_marks_rhs(rhs);
   if (rhs->job->sink != QUARK__SINK__SINK_KEEP) qk_rhs_drop_solution(rhs);
 }
@@ -361,7 +427,9 @@ void qk_rhs_ack(qk_rhs_t *rhs) {
 uint64_t qk_rhs_bytes(const qk_rhs_t *rhs) {
   const bool there =
       rhs->state == QK_RHS_ENDED && rhs->outcome.written && (rhs->solution || rhs->spilled);
-  return there && rhs->job->sink != QUARK__SINK__SINK_FILE ? rhs->job->field_bytes : 0;
+  return there && rhs->job->sink != QUARK__SINK__SINK_FILE && !rhs->job->field
+             ? rhs->job->field_bytes
+             : 0;
 }
 
 qk_status_t qk_rhs_grant(qk_rhs_t *rhs, uint64_t until, const uint64_t *from, qk_err_t *err) {

@@ -13,6 +13,9 @@
  *         needed: a source when its RHS has ended and it is in the spool or not needed there, a
  *         solution at ACK or when there is none. The objects wait for the journal to say so
  *         (qk_marks_release).
+ * Field   of FIELD_OPEN: a request of one "right-hand side" whose upload, once it is checked
+ *         (fields.h), is what the request keeps, in the place of its solution. Setups that are made
+ *         of it hold the job.
  * Kept    solutions (SINK_KEEP) outlive ACK and are charged to their user's quota as well. Later
  *         RHS that use one hold its job (kept.h); it is freed when it is forgotten, nothing of it
  *         runs and nobody holds it.
@@ -46,7 +49,8 @@ typedef enum qk_rhs_state {
 typedef struct qk_outcome {
   qk_status_t status;
   char text[160];
-  double true_residual, seconds, norm_b, norm_x;
+  double true_residual; /* of a field: largest element of |U^+ U - 1| */
+  double seconds, norm_b, norm_x;
   uint64_t iterations, applications;
   bool written; /* the solution segment holds a solution */
 } qk_outcome_t;
@@ -57,6 +61,7 @@ typedef struct qk_filing qk_filing_t;           /* filing.h */
 typedef struct qk_spill qk_spill_t;             /* spill.h */
 typedef struct qk_spill_task qk_spill_task_t;   /* likewise */
 typedef struct qk_digest_task qk_digest_task_t; /* digest.h */
+typedef struct qk_field_check qk_field_check_t; /* fields.h */
 typedef struct qk_rhs qk_rhs_t;
 
 /* What all jobs of a daemon have together: sums, so that nobody has to walk over them. */
@@ -111,7 +116,8 @@ struct qk_rhs {
   uint32_t attempt;          /* times that a solution was made again after its RESULT: 0 at first */
   bool owed;                 /* its RESULT is to be told once the journal has it */
   uint64_t iterations;       /* while running */
-  bool digested;             /* the checksum of its solution is known */
+  /* The checksum of its solution is known; of a field: the digest of its links. */
+  bool digested;
   uint64_t digest;
   qk_digest_task_t *digesting; /* NULL: it is not being made */
   double residual;
@@ -169,6 +175,9 @@ struct qk_job {
   Quark__Column *column;           /* [nrhs] of generated sources */
   Quark__Smearing *smear;          /* of the source; NULL: none */
   Quark__Contraction *contraction; /* NULL: solves */
+  Quark__FieldOpen *field;         /* NULL: it is no field */
+  qk_link_t field_link;            /* among the fields of the service */
+  qk_field_check_t *checking;      /* NULL: it is not being checked */
   qk_filing_t *filing;             /* NULL: neither source nor solutions are files */
   double accepted_at;              /* seconds of the loop's clock */
   double deadline;                 /* likewise; 0: none */
@@ -196,11 +205,15 @@ qk_status_t qk_job_check_action(const Quark__Submit *submit, const qk_action_row
                                 qk_err_t *err);
 qk_status_t qk_job_check_contract(const Quark__Contract *contract, const qk_shape_t *shape,
                                   qk_err_t *err);
+qk_status_t qk_job_check_field(const Quark__FieldOpen *open, qk_err_t *err);
 /* Of one field on the wire. */
 uint64_t qk_job_field_bytes(const Quark__Submit *submit, const qk_shape_t *shape);
 /* What the job would charge: structs, sources, solutions. shape: volume < 2^31. */
 int64_t qk_job_cost(const Quark__Submit *submit, const qk_shape_t *shape);
 int64_t qk_job_cost_contract(const Quark__Contract *contract, const qk_shape_t *shape);
+int64_t qk_job_cost_field(const Quark__FieldOpen *open);
+/* The lattice of a field that has passed the check. */
+qk_shape_t qk_job_field_shape(const Quark__FieldOpen *open);
 
 /* What a job is made on. */
 typedef struct qk_terms {
@@ -230,6 +243,9 @@ qk_status_t qk_job_create(const Quark__Submit *submit, const qk_terms_t *terms, 
                           qk_err_t *err);
 qk_status_t qk_job_create_contract(const Quark__Contract *contract, const qk_terms_t *terms,
                                    qk_job_t **job, qk_err_t *err);
+/* terms->shape: qk_job_field_shape. Charged once, as what the request keeps. */
+qk_status_t qk_job_create_field(const Quark__FieldOpen *open, const qk_terms_t *terms,
+                                qk_job_t **job, qk_err_t *err);
 /* No RHS may be RUNNING or queued, nobody may hold it. NULL-safe. */
 void qk_job_destroy(qk_job_t *job);
 /* Destroys an orphan that was forgotten, of which nothing runs and which nobody holds. */
@@ -300,6 +316,11 @@ void qk_rhs_unload(qk_rhs_t *rhs);
 void qk_rhs_drop_solution(qk_rhs_t *rhs);
 /* rhs is made of this kept solution from now on, uses[i], until it ends. */
 void qk_rhs_use(qk_rhs_t *rhs, int i, qk_rhs_t *kept);
+/* A field that has been checked: its upload is what the request keeps. Before qk_rhs_end. */
+void qk_rhs_keep_field(qk_rhs_t *rhs);
+/* Somebody holds the job, or no longer; now: seconds. The job may have gone then. */
+void qk_job_hold(qk_job_t *job);
+void qk_job_let_go(qk_job_t *job, double now);
 /* ENDED to ACKED; a solution that is not kept is freed. */
 void qk_rhs_ack(qk_rhs_t *rhs);
 

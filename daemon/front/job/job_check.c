@@ -1,4 +1,5 @@
 /* What a SUBMIT or CONTRACT may say on a lattice: each refusal names field, value and limit. */
+#include <math.h>
 #include <stdio.h>
 
 #include "daemon/front/job/job.h"
@@ -153,4 +154,36 @@ qk_status_t qk_job_check_contract(const Quark__Contract *contract, const qk_shap
   if (status == QK_OK) status = say(qk_smearing_check(c->sink, "sink", why), why, err);
   if (status == QK_OK) status = check_usual(shape, "a contraction", err);
   return status;
+}
+
+/* ---- FIELD_OPEN ------------------------------------------------------------------------------ */
+
+static qk_status_t check_dims(const Quark__FieldOpen *open, qk_err_t *err) {
+  if (open->n_dims != 4)
+    return qk_fail(err, QK_BAD_GEOMETRY, "dims of %zu numbers: 4 are needed", open->n_dims);
+  for (int mu = 0; mu < 4; mu++)
+    if (open->dims[mu] < 2 || open->dims[mu] % 2 != 0)
+      return qk_fail(err, QK_BAD_GEOMETRY,
+                     "dims: the extent of %c is %u: extents must be even and at least 2",
+                     "xyzt"[mu], open -> dims[mu]);
+  const qk_shape_t shape = qk_job_field_shape(open);
+  const char *wrong = qk_shape_check(&shape);
+  return wrong ? qk_fail(err, QK_TOO_LARGE, "dims: %s", wrong) : QK_OK;
+}
+
+qk_status_t qk_job_check_field(const Quark__FieldOpen *open, qk_err_t *err) {
+  qk_status_t status = check_request(open->request, 0, 0, err);
+  if (status != QK_OK) return status;
+  if (open->kind == QUARK__FIELD_KIND__FIELD_CLOVER ||
+      open->kind == QUARK__FIELD_KIND__FIELD_VECTORS)
+    return qk_fail(err, QK_UNSUPPORTED, "kind = %d: only 1 (gauge links) is served", open->kind);
+  if (open->kind != QUARK__FIELD_KIND__FIELD_GAUGE)
+    return qk_fail(err, QK_BAD_ARGUMENT, "kind = %d: must be 1 (gauge links)", open->kind);
+  if (open->dtype != QUARK__DTYPE__DTYPE_F32 && open->dtype != QUARK__DTYPE__DTYPE_F64)
+    return qk_fail(err, QK_BAD_ARGUMENT, "dtype = %d: must be 1 (f32) or 2 (f64)", open->dtype);
+  if (open->reals != 18 && open->reals != 12)
+    return qk_fail(err, QK_BAD_ARGUMENT, "reals = %u: must be 18 or 12", open->reals);
+  if (open->has_plaquette && !(fabs(open->plaquette) <= 1))
+    return qk_fail(err, QK_BAD_ARGUMENT, "plaquette = %g is outside -1 .. 1", open->plaquette);
+  return check_dims(open, err);
 }

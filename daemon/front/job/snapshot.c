@@ -9,13 +9,13 @@
 
 /* ---- taking ---------------------------------------------------------------------------------- */
 
-/* Whether a file in the spool is of no use any more. */
-static bool leaves_spool(bool spooled, qk_rhs_state_t state) {
-  return spooled && state == QK_RHS_ACKED;
+/* Whether a file in the spool is of no use any more. A field is there as long as its job. */
+static bool leaves_spool(const qk_job_record_t *job, const qk_rhs_record_t *rhs) {
+  return rhs->spooled && rhs->state == QK_RHS_ACKED && !job->keeps_spool;
 }
 
 static bool is_due(const qk_rhs_t *rhs) {
-  return rhs->marked || leaves_spool(rhs->spooled, rhs->state);
+  return rhs->marked || (rhs->spooled && rhs->state == QK_RHS_ACKED && !rhs->job->field);
 }
 
 /* The name of a field that a row will have; "": none. */
@@ -43,6 +43,7 @@ static void record_rhs(qk_rhs_record_t *record, qk_rhs_t *rhs) {
 static void record_new(qk_new_request_t *record, const qk_job_t *job) {
   *record = (qk_new_request_t){.request = job->request,
                                .contraction = job->contraction != NULL,
+                               .field = job->field != NULL,
                                .message = job->message,
                                .message_bytes = job->message_bytes,
                                .accepted_at = job->accepted_at,
@@ -66,6 +67,7 @@ static qk_job_record_t *record_job(qk_job_t *job, size_t *bytes) {
   record->id = job->entry.id;
   record->is_new = !job->entry.written;
   record->changed = job->entry.changed;
+  record->keeps_spool = job->field != NULL;
   record->upload_next = job->upload_next;
   record->forgotten = job->forgotten;
   if (record->is_new) record_new(&record->new_request, job);
@@ -153,7 +155,7 @@ static void settle_job(qk_job_t *job, const qk_job_record_t *record) {
     const qk_rhs_record_t *written = &record->rhs[i];
     qk_rhs_t *rhs = &job->rhs[written->index];
     rhs->recorded = written->state >= QK_RHS_ENDED;
-    if (leaves_spool(written->spooled, written->state)) rhs->spooled = false;
+    if (leaves_spool(record, written)) rhs->spooled = false;
   }
 }
 
@@ -168,8 +170,7 @@ static void leave_file(qk_gone_t **left, int64_t job, uint32_t index) {
 static void leave_files(qk_snapshot_t *snapshot, qk_gone_t **left) {
   for (const qk_job_record_t *record = snapshot->jobs; record; record = record->next)
     for (uint32_t i = 0; i < record->nrhs; i++)
-      if (leaves_spool(record->rhs[i].spooled, record->rhs[i].state))
-        leave_file(left, record->id, record->rhs[i].index);
+      if (leaves_spool(record, &record->rhs[i])) leave_file(left, record->id, record->rhs[i].index);
   for (qk_gone_t *gone; (gone = snapshot->gone) != NULL;) {
     snapshot->gone = gone->next;
     if (gone->what == QK_GONE_FILE || gone->nrhs > 0) {

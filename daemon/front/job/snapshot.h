@@ -32,7 +32,7 @@ typedef struct qk_new_request {
   uint8_t client_id[QK_CLIENT_ID];
   char user[QK_USER_MAX + 1];
   uint64_t request;
-  bool contraction;
+  bool contraction, field;
   const uint8_t *message; /* the job's, and the record's once that has been destroyed */
   size_t message_bytes;
   double accepted_at, deadline; /* deadline: 0: none */
@@ -48,6 +48,7 @@ typedef struct qk_job_record {
   int64_t id;
   uint64_t number; /* of the change by which it was marked */
   bool is_new, changed;
+  bool keeps_spool;             /* files of the spool stay after ACK: a field */
   qk_new_request_t new_request; /* of a new one */
   uint64_t upload_next;
   bool forgotten;

@@ -178,7 +178,7 @@ static void on_grant(const ask_t *ask) {
 }
 
 static void acknowledge(qk_net_t *net, qk_rhs_t *rhs) {
-  if (rhs->outcome.written)
+  if (rhs->outcome.written && !rhs->job->field)
     qk_stats_phase(&net->service->stats, QK_PHASE_FETCH,
                    qk_service_now(net->service) - rhs->ended_at);
   qk_rhs_ack(rhs);
@@ -242,6 +242,13 @@ static void on_cancel(const ask_t *ask) {
     qk_queue_cancel(net->service, &job->rhs[i], QK_CANCELLED, "");
 }
 
+static void on_field_open(const ask_t *ask) {
+  const Quark__FieldOpen *open = ask->message->field_open;
+  qk_err_t err = {0};
+  if (qk_admit_field(ask->net->service, ask->session, open, &err) != QK_OK)
+    qk_reply_rejected(ask->net, &ask->session->control, open->request, &err);
+}
+
 static void on_submit(const ask_t *ask) {
   const Quark__Submit *submit = ask->message->submit;
   qk_err_t err = {0};
@@ -267,8 +274,14 @@ static void on_goodbye(const ask_t *ask) {
 
 /* ---- the daemon and its setups --------------------------------------------------------------- */
 
+static qk_viewer_t viewer_of(const ask_t *ask) {
+  const char *user = ask->session ? qk_sched_user_name(ask->session->user) : ask->who->user;
+  return (qk_viewer_t){ask->session, user, ask->who->role >= QK_ROLE_OPERATE};
+}
+
 static void on_status(const ask_t *ask) {
-  qk_reply_status(ask->net, ask->peer, ask->message->status);
+  const qk_viewer_t viewer = viewer_of(ask);
+  qk_reply_status(ask->net, ask->peer, &viewer, ask->message->status);
 }
 
 static void on_shutdown(const ask_t *ask) {
@@ -281,6 +294,7 @@ static void on_shutdown(const ask_t *ask) {
 
 /* What a change of a setup has come to: its state, or (NULL) why there is none. */
 static void answer(const ask_t *ask, const qk_setup_t *setup, const qk_err_t *err) {
+  ask->net->service->count.denied += !setup && err->code == QK_DENIED;
   if (setup)
     qk_reply_setup(ask->net, ask->peer, setup);
   else
@@ -289,13 +303,15 @@ static void answer(const ask_t *ask, const qk_setup_t *setup, const qk_err_t *er
 
 static void on_load(const ask_t *ask) {
   qk_err_t err = {0};
-  answer(ask, qk_setups_load(ask->net->service, ask->message->load, &err), &err);
+  const qk_viewer_t viewer = viewer_of(ask);
+  answer(ask, qk_setups_load(ask->net->service, &viewer, ask->message->load, &err), &err);
 }
 
 static void on_drop(const ask_t *ask) {
   const Quark__Drop *drop = ask->message->drop;
   qk_err_t err = {0};
-  qk_setup_t *setup = qk_setups_drop(ask->net->service, drop, &err);
+  const qk_viewer_t viewer = viewer_of(ask);
+  qk_setup_t *setup = qk_setups_drop(ask->net->service, &viewer, drop, &err);
   answer(ask, setup, &err);
   if (setup && drop->now) qk_queue_end_setup(setup, "its setup was dropped");
 }
@@ -303,7 +319,8 @@ static void on_drop(const ask_t *ask) {
 static void on_make_default(const ask_t *ask) {
   const Quark__MakeDefault *message = ask->message->make_default;
   qk_err_t err = {0};
-  answer(ask, qk_setups_make_default(ask->net->service, message, &err), &err);
+  const qk_viewer_t viewer = viewer_of(ask);
+  answer(ask, qk_setups_make_default(ask->net->service, &viewer, message, &err), &err);
 }
 
 /* ---- which there are ------------------------------------------------------------------------- */
@@ -323,14 +340,16 @@ static const struct row {
     [BODY(GOODBYE)] = {QK_ROLE_READ, true, 0, on_goodbye},
     [BODY(SUBMIT)] = {QK_ROLE_SUBMIT, true, REQUEST(Submit), on_submit},
     [BODY(CONTRACT)] = {QK_ROLE_SUBMIT, true, REQUEST(Contract), on_contract},
+    [BODY(FIELD_OPEN)] = {QK_ROLE_SUBMIT, true, REQUEST(FieldOpen), on_field_open},
     [BODY(GRANT)] = {QK_ROLE_SUBMIT, true, REQUEST(Grant), on_grant},
     [BODY(ACK)] = {QK_ROLE_SUBMIT, true, REQUEST(Ack), on_ack},
     [BODY(CANCEL)] = {QK_ROLE_SUBMIT, true, REQUEST(Cancel), on_cancel},
     [BODY(RELEASE)] = {QK_ROLE_SUBMIT, true, REQUEST(Release), on_release},
     [BODY(ATTACH)] = {QK_ROLE_SUBMIT, true, REQUEST(Attach), on_attach},
     [BODY(SHUTDOWN)] = {QK_ROLE_OPERATE, false, 0, on_shutdown},
-    [BODY(LOAD)] = {QK_ROLE_OPERATE, false, 0, on_load},
-    [BODY(DROP)] = {QK_ROLE_OPERATE, false, 0, on_drop},
+    /* of one's own links; of others setups.c wants QK_ROLE_OPERATE */
+    [BODY(LOAD)] = {QK_ROLE_SUBMIT, false, 0, on_load},
+    [BODY(DROP)] = {QK_ROLE_SUBMIT, false, 0, on_drop},
     [BODY(MAKE_DEFAULT)] = {QK_ROLE_OPERATE, false, 0, on_make_default},
 #undef REQUEST
 #undef BODY
@@ -358,7 +377,8 @@ static bool denied(const ask_t *ask) {
   ask->net->service->count.denied++;
   qk_info("clients", "user %s: %s", who->user ? who->user : "", err.text);
   if (m->body_case == QUARK__CLIENT_MESSAGE__BODY_SUBMIT ||
-      m->body_case == QUARK__CLIENT_MESSAGE__BODY_CONTRACT)
+      m->body_case == QUARK__CLIENT_MESSAGE__BODY_CONTRACT ||
+      m->body_case == QUARK__CLIENT_MESSAGE__BODY_FIELD_OPEN)
     qk_reply_rejected(ask->net, ask->peer, request_of(m), &err);
   else
     qk_reply_error(ask->net, ask->peer, err.code, err.text, false, request_of(m));

@@ -221,8 +221,9 @@ void qk_reply_begin(qk_net_t *net, qk_session_t *session) {
 void qk_reply_welcome(qk_net_t *net, const qk_session_t *session, bool resumed) {
   Quark__ServerMessage m = QUARK__SERVER_MESSAGE__INIT;
   Quark__Welcome welcome = QUARK__WELCOME__INIT;
-  uint32_t feature[] = {QK_FEATURE_ACTIONS, QK_FEATURE_DATA_ENDPOINTS, QK_FEATURE_BLOCK_SUMS,
-                        QK_FEATURE_FLAVOUR, QK_FEATURE_EVOLVE,         QK_FEATURE_COLUMN_FLAVOUR};
+  uint32_t feature[] = {QK_FEATURE_FIELDS,        QK_FEATURE_ACTIONS, QK_FEATURE_DATA_ENDPOINTS,
+                        QK_FEATURE_BLOCK_SUMS,    QK_FEATURE_FLAVOUR, QK_FEATURE_EVOLVE,
+                        QK_FEATURE_COLUMN_FLAVOUR};
   uint8_t token[QK_CLIENT_ID];
   char *extra[QK_DATA_THREADS_MAX];
   char name[64] = "quarkd ";
@@ -268,13 +269,15 @@ static bool attached_to(qk_net_t *net, qk_session_t *session, qk_job_t *job) {
   Quark__Accepted accepted;
   set_accepted(&accepted, job, true);
   attached.accepted = &accepted;
-  if (job->contraction)
+  if (job->field)
+    attached.field_open = quark__field_open__unpack(NULL, job->message_bytes, job->message);
+  else if (job->contraction)
     attached.contract = quark__contract__unpack(NULL, job->message_bytes, job->message);
   else
     attached.submit = quark__submit__unpack(NULL, job->message_bytes, job->message);
   m.body_case = QUARK__SERVER_MESSAGE__BODY_ATTACHED;
   m.attached = &attached;
-  const qk_sent_t sent = attached.contract || attached.submit
+  const qk_sent_t sent = attached.contract || attached.submit || attached.field_open
                              ? send_about(net, &session->control, job, &m)
                              : QK_SENT_FULL;
   if (sent == QK_SENT_FULL) {
@@ -283,6 +286,7 @@ static bool attached_to(qk_net_t *net, qk_session_t *session, qk_job_t *job) {
   }
   if (attached.contract) quark__contract__free_unpacked(attached.contract, NULL);
   if (attached.submit) quark__submit__free_unpacked(attached.submit, NULL);
+  if (attached.field_open) quark__field_open__free_unpacked(attached.field_open, NULL);
   return sent == QK_SENT;
 }
 
@@ -351,6 +355,17 @@ void qk_reply_progress(qk_net_t *net, qk_session_t *session, const qk_job_t *job
   send_about(net, &session->control, job, &m);
 }
 
+/* Its links, if they were taken. */
+static void set_field(Quark__Result *result, const qk_rhs_t *rhs) {
+  const Quark__FieldOpen *open = rhs->job->field;
+  result->true_residual = 0;
+  if (rhs->outcome.status != QK_OK) return;
+  result->has_digest = true;
+  result->digest = rhs->digested ? rhs->digest : open->digest;
+  result->has_unitarity = rhs->digested;
+  result->unitarity = rhs->outcome.true_residual;
+}
+
 static qk_sent_t send_result(qk_net_t *net, const qk_session_t *session, const qk_rhs_t *rhs) {
   Quark__ServerMessage m = QUARK__SERVER_MESSAGE__INIT;
   Quark__Result result = QUARK__RESULT__INIT;
@@ -372,6 +387,7 @@ static qk_sent_t send_result(qk_net_t *net, const qk_session_t *session, const q
   result.attempt = rhs->attempt;
   result.has_queue_seconds = rhs->started_at > 0;
   result.queue_seconds = rhs->started_at - rhs->queue.since;
+  if (rhs->job->field) set_field(&result, rhs);
   m.body_case = QUARK__SERVER_MESSAGE__BODY_RESULT;
   m.result = &result;
   return send_about(net, &session->control, rhs->job, &m);
@@ -424,17 +440,18 @@ static void skip_setups(Quark__StatusReport *status, uint32_t first) {
   status->n_setups -= n;
 }
 
-void qk_reply_status(qk_net_t *net, const qk_peer_t *peer, const Quark__StatusRequest *request) {
+void qk_reply_status(qk_net_t *net, const qk_peer_t *peer, const qk_viewer_t *viewer,
+                     const Quark__StatusRequest *request) {
   Quark__ServerMessage m = QUARK__SERVER_MESSAGE__INIT;
   qk_report_t report;
   Quark__ActivityReport *a = &report.activity;
   qk_err_t err = {0};
-  const qk_setup_t *setup = qk_setups_find(net->service, request->setup, &err);
+  const qk_setup_t *setup = qk_setups_find(net->service, viewer, request->setup, &err);
   if (!setup) {
     qk_reply_error(net, peer, err.code, err.text, false, 0);
     return;
   }
-  qk_report_make(setup, request->activity, &report);
+  qk_report_make(setup, viewer, request->activity, &report);
   m.body_case = QUARK__SERVER_MESSAGE__BODY_STATUS;
   m.status = &report.status;
   skip_setups(&report.status, request->first_setup);

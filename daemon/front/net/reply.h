@@ -5,6 +5,7 @@
 #define QK_FRONT_REPLY_H
 
 #include "daemon/front/net/net.h"
+#include "daemon/front/service/setups.h"
 
 qk_sent_t qk_reply_send(qk_net_t *net, const qk_peer_t *peer, Quark__ServerMessage *message);
 /* Commits the journal and then sends the messages that wait for it. If the journal cannot be
@@ -28,7 +29,8 @@ void qk_reply_result(qk_net_t *net, qk_session_t *session, qk_rhs_t *rhs);
 void qk_reply_shutdown(qk_net_t *net, const qk_peer_t *peer, bool now);
 void qk_reply_pong(qk_net_t *net, const qk_peer_t *peer);
 /* STATUS: users, and then setups, that do not fit into the message are left out and counted. */
-void qk_reply_status(qk_net_t *net, const qk_peer_t *peer, const Quark__StatusRequest *request);
+void qk_reply_status(qk_net_t *net, const qk_peer_t *peer, const qk_viewer_t *viewer,
+                     const Quark__StatusRequest *request);
 /* The answer to what changes a setup. */
 void qk_reply_setup(qk_net_t *net, const qk_peer_t *peer, const qk_setup_t *setup);
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "daemon/base/log.h"
+#include "daemon/front/service/fields.h"
 #include "daemon/front/service/filing.h"
 #include "daemon/front/service/job_hooks.h"
 #include "daemon/front/service/limits.h"
@@ -35,6 +36,7 @@ static bool repeated(qk_service_t *service, qk_session_t *session, uint64_t requ
 }
 
 /* What does not depend on the request itself. */
+/* setup NULL: it needs none. */
 static qk_status_t check_state(const qk_service_t *service, const qk_session_t *session,
                                uint64_t request, const qk_setup_t *setup, qk_err_t *err) {
   if (request > 0 && request <= session->newest)
@@ -42,7 +44,7 @@ static qk_status_t check_state(const qk_service_t *service, const qk_session_t *
                    (unsigned long long)request, (unsigned long long)session->newest);
   if (service->draining || service->stopping)
     return qk_fail(err, QK_SHUTTING_DOWN, "the daemon accepts no new work");
-  if (qk_setups_check(setup, err) != QK_OK) return err->code;
+  if (setup && qk_setups_check(setup, err) != QK_OK) return err->code;
   if (session->njobs == QK_CLIENT_REQUESTS_MAX)
     return qk_fail(err, QK_BUSY, "all %d requests of this client are in use",
                    QK_CLIENT_REQUESTS_MAX);
@@ -99,12 +101,11 @@ static qk_terms_t terms_of(qk_service_t *service, const qk_session_t *session, q
                       .keep = service->settings->keep_time};
 }
 
-static qk_status_t check_keep_time(const qk_service_t *service, const Quark__Submit *submit,
-                                   qk_err_t *err) {
+static qk_status_t check_keep_time(const qk_service_t *service, uint64_t keep_ms, qk_err_t *err) {
   const double limit = service->settings->keep_time * 1e3;
-  if ((double)submit->keep_ms <= limit) return QK_OK;
+  if ((double)keep_ms <= limit) return QK_OK;
   return qk_fail(err, QK_BAD_ARGUMENT, "keep_ms = %llu is over the limit of %.0f (--keep-time)",
-                 (unsigned long long)submit->keep_ms, limit);
+                 (unsigned long long)keep_ms, limit);
 }
 
 static qk_status_t check_detach(const qk_service_t *service, uint64_t detach_ms, qk_err_t *err) {
@@ -128,7 +129,7 @@ static qk_status_t check_walltime(const qk_service_t *service, const qk_job_t *j
 /* Binds the new job to what it refers to and lets it in; or destroys it. */
 static qk_status_t enter(qk_service_t *service, qk_session_t *session, qk_job_t *job,
                          qk_err_t *err) {
-  qk_status_t status = check_walltime(service, job, err);
+  qk_status_t status = job->field ? QK_OK : check_walltime(service, job, err);
   if (status == QK_OK) status = qk_kept_bind(session, job, err);
   if (status != QK_OK) {
     qk_job_destroy(job);
@@ -139,7 +140,10 @@ static qk_status_t enter(qk_service_t *service, qk_session_t *session, qk_job_t 
   qk_upload_promise(job);
   qk_marks_enter(qk_journal_marks(service->journal), job);
   qk_session_adopt(session, job);
-  if (job->contraction)
+  if (job->field)
+    qk_log(QK_LOG_INFO, "job", job->name, "accepted: links of %ux%ux%ux%u", job->shape.dims[0],
+           job->shape.dims[1], job->shape.dims[2], job->shape.dims[3]);
+  else if (job->contraction)
     qk_log(QK_LOG_INFO, "job", job->name, "accepted: contraction of %zu channels",
            job->contraction->n_channel);
   else
@@ -159,11 +163,17 @@ void qk_admit_take_back(qk_service_t *service, qk_job_t *job, qk_err_t *err) {
   qk_queue_forget(service, job);
 }
 
+static int64_t upload_bytes(const Quark__Submit *submit, const qk_shape_t *shape) {
+  if (submit->source != QUARK__SOURCE_KIND__SOURCE_UPLOAD) return 0;
+  return (int64_t)(submit->nrhs * qk_job_field_bytes(submit, shape));
+}
+
 qk_status_t qk_admit_submit(qk_service_t *service, qk_session_t *session,
                             const Quark__Submit *submit, qk_err_t *err) {
   qk_job_t *job = NULL;
   if (repeated(service, session, submit->request, &submit->base, err)) return QK_OK;
-  qk_setup_t *setup = qk_setups_find(service, submit->setup, err);
+  const qk_viewer_t viewer = {.user = qk_sched_user_name(session->user)};
+  qk_setup_t *setup = qk_setups_find(service, &viewer, submit->setup, err);
   if (err->code == QK_OK) check_state(service, session, submit->request, setup, err);
   const qk_terms_t terms = setup ? terms_of(service, session, setup) : (qk_terms_t){0};
   if (err->code == QK_OK) qk_job_check(submit, terms.shape, err);
@@ -171,12 +181,11 @@ qk_status_t qk_admit_submit(qk_service_t *service, qk_session_t *session,
   const int64_t cost = err->code == QK_OK ? qk_job_cost(submit, terms.shape) : 0;
   if (err->code == QK_OK)
     qk_filing_check(service, submit, qk_job_field_bytes(submit, terms.shape), err);
-  if (err->code == QK_OK) check_keep_time(service, submit, err);
+  if (err->code == QK_OK) check_keep_time(service, submit->keep_ms, err);
   if (err->code == QK_OK) check_detach(service, submit->detach_ms, err);
   if (err->code == QK_OK) check_user(service, session, submit->nrhs, err);
   if (err->code == QK_OK) check_room(service, cost, err);
-  if (err->code == QK_OK)
-    qk_upload_check(service, submit, qk_job_field_bytes(submit, terms.shape), err);
+  if (err->code == QK_OK) qk_upload_check(service, upload_bytes(submit, terms.shape), err);
   if (err->code == QK_OK) qk_job_create(submit, &terms, &job, err);
   if (err->code == QK_OK && qk_filing_create(service, job, submit, err) != QK_OK)
     qk_job_destroy(job);
@@ -188,7 +197,7 @@ qk_status_t qk_admit_submit(qk_service_t *service, qk_session_t *session,
 static qk_setup_t *setup_for(const qk_service_t *service, const qk_session_t *session,
                              uint64_t request_a) {
   const qk_job_t *a = qk_session_job(session, request_a);
-  return a ? a->setup : service->primary;
+  return a && !a->field ? a->setup : service->primary;
 }
 
 qk_status_t qk_admit_contract(qk_service_t *service, qk_session_t *session,
@@ -203,8 +212,49 @@ qk_status_t qk_admit_contract(qk_service_t *service, qk_session_t *session,
   if (err->code == QK_OK) check_detach(service, contract->detach_ms, err);
   if (err->code == QK_OK) check_user(service, session, 1, err);
   if (err->code == QK_OK) check_room(service, cost, err);
-  if (err->code == QK_OK) qk_upload_check(service, NULL, 0, err);
+  if (err->code == QK_OK) qk_upload_check(service, 0, err);
   if (err->code == QK_OK) qk_job_create_contract(contract, &terms, &job, err);
   if (err->code == QK_OK) enter(service, session, job, err);
   return err->code == QK_OK ? QK_OK : reject(service, session, contract->request, cost, err);
+}
+
+/* ---- FIELD_OPEN ------------------------------------------------------------------------------ */
+
+/* The same links are here: nothing is sent, and the request keeps nothing. */
+static void end_at_once(qk_service_t *service, qk_job_t *job) {
+  const qk_outcome_t outcome = {.status = QK_OK};
+  qk_rhs_end(&job->rhs[0], &outcome, qk_service_now(service));
+  qk_queue_ended(service, &job->rhs[0]);
+}
+
+qk_status_t qk_admit_field(qk_service_t *service, qk_session_t *session,
+                           const Quark__FieldOpen *open, qk_err_t *err) {
+  qk_job_t *job = NULL;
+  const char *user = qk_sched_user_name(session->user);
+  if (repeated(service, session, open->request, &open->base, err)) return QK_OK;
+  if (err->code == QK_OK) check_state(service, session, open->request, NULL, err);
+  if (err->code == QK_OK) qk_job_check_field(open, err);
+  if (err->code == QK_OK) check_keep_time(service, open->keep_ms, err);
+  if (err->code == QK_OK) qk_fields_check_user(service, user, err);
+  const bool here = err->code == QK_OK && open->has_digest &&
+                    qk_fields_are_here(service, user, open->digest, open->dims);
+  const int64_t cost = err->code == QK_OK && !here ? qk_job_cost_field(open) : 0;
+  if (err->code == QK_OK) check_room(service, cost, err);
+  if (err->code == QK_OK) qk_upload_check(service, cost, err);
+  if (err->code == QK_OK) {
+    const qk_shape_t shape = qk_job_field_shape(open);
+    qk_terms_t terms = terms_of(service, session, service->depot);
+    terms.shape = &shape;
+    terms.config = open->has_digest ? open->digest : 0;
+    terms.again = here;
+    qk_job_create_field(open, &terms, &job, err);
+  }
+  if (job && here) job->upload_until = 0;
+  if (err->code == QK_OK) enter(service, session, job, err);
+  if (err->code != QK_OK) return reject(service, session, open->request, cost, err);
+  if (here)
+    end_at_once(service, job);
+  else
+    qk_fields_enter(service, job);
+  return QK_OK;
 }

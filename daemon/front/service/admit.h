@@ -1,6 +1,6 @@
 /*
- * admit.h: decides whether a SUBMIT or CONTRACT is accepted: checks request, limits of its user,
- * and memory.
+ * admit.h: decides whether a SUBMIT, CONTRACT or FIELD_OPEN is accepted: checks request, limits of
+ * its user, and memory.
  */
 #ifndef QK_FRONT_ADMIT_H
 #define QK_FRONT_ADMIT_H
@@ -13,6 +13,8 @@ qk_status_t qk_admit_submit(qk_service_t *service, qk_session_t *session,
                             const Quark__Submit *submit, qk_err_t *err);
 qk_status_t qk_admit_contract(qk_service_t *service, qk_session_t *session,
                               const Quark__Contract *contract, qk_err_t *err);
+qk_status_t qk_admit_field(qk_service_t *service, qk_session_t *session,
+                           const Quark__FieldOpen *open, qk_err_t *err);
 /* Tells the results of the job once more. */
 void qk_admit_repeat_results(qk_service_t *service, qk_session_t *session, qk_job_t *job);
 /* A request that could not be recorded, and of which nothing has been told, is rejected after

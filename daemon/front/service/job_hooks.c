@@ -1,5 +1,6 @@
 #include "daemon/front/service/job_hooks.h"
 
+#include "daemon/front/service/fields.h"
 #include "daemon/front/service/filing.h"
 #include "daemon/front/service/sessions.h"
 #include "daemon/front/service/upload.h"
@@ -17,6 +18,7 @@ static void end(qk_job_t *job) {
 
 static void drop_solution(qk_rhs_t *rhs) {
   qk_digest_abandon(rhs);
+  qk_fields_abandon(rhs->job);
   qk_spill_forget(rhs);
 }
 

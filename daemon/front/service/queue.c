@@ -43,6 +43,8 @@ void qk_queue_ended(qk_service_t *service, qk_rhs_t *rhs) {
   service->count.applications += o->applications;
   if (o->status == QK_OK && rhs->job->contraction)
     service->count.contracted++;
+  else if (o->status == QK_OK && rhs->job->field)
+    service->count.fields++;
   else if (o->status == QK_OK)
     service->count.converged++;
   else if (o->status == QK_CANCELLED)

@@ -17,6 +17,7 @@
 
 typedef struct qk_counters {
   uint64_t accepted, rejected, converged, failed, cancelled, lost, contracted;
+  uint64_t fields; /* that were taken */
   uint64_t redone; /* put back into the queue when an engine was lost */
   uint64_t iterations, applications, bytes_in, bytes_out, dropped;
   uint64_t denied;      /* messages over the role of their sender */
@@ -56,6 +57,8 @@ typedef struct qk_service {
   double room_at;
   qk_setup_t *setup[QK_SETUPS_MAX]; /* by index; NULL: free */
   qk_setup_t *primary;              /* of them the one that requests without a name are for */
+  qk_setup_t *depot;                /* stands for fields as the setup that they are for; fields.h */
+  qk_link_t fields;                 /* jobs of fields, in the order of their coming */
   int setups;                       /* made so far */
   qk_supervisor_site_t site;        /* what engines have in common */
   const qk_supervisor_events_t *engine_events; /* of all setups */

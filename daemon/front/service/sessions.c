@@ -24,7 +24,8 @@ void qk_sessions_part(qk_service_t *service, qk_session_t *session) {
   for (qk_link_t *l = session->jobs.next, *next; l != &session->jobs; l = next) {
     next = l->next;
     qk_job_t *job = QK_HOLDER(l, qk_job_t, link);
-    if (job->detach == 0) qk_queue_leave(service, job);
+    const bool half = job->field && job->rhs[0].state == QK_RHS_UPLOADING;
+    if (job->detach == 0 || half) qk_queue_leave(service, job);
   }
   qk_queue_end_some(service);
   session->away = true;
@@ -199,9 +200,12 @@ bool qk_sessions_idle(const qk_service_t *service) {
     for (qk_link_t *l = session->jobs.next; l != &session->jobs; l = l->next) {
       const qk_job_t *job = QK_HOLDER(l, qk_job_t, link);
       if (session->away && service->journal && job->ended == job->nrhs && !qk_filing_busy(job))
-        continue;                               /* it stays */
+        continue;                                          /* it stays */
+      if (job->field && job->ended == job->nrhs) continue; /* nothing of it is to be done */
       if (job->acked < job->nrhs) return false; /* the others are there because they are kept */
     }
   }
-  return qk_link_alone(&service->orphans);
+  for (const qk_link_t *l = service->orphans.next; l != &service->orphans; l = l->next)
+    if (!QK_HOLDER(l, const qk_job_t, link)->field) return false; /* setups hold those */
+  return true;
 }

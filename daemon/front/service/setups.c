@@ -5,56 +5,11 @@
 #include <string.h>
 
 #include "daemon/base/log.h"
+#include "daemon/front/service/fields.h"
 #include "daemon/front/service/queue.h"
 #include "daemon/front/settings/operator.h"
 #include "daemon/front/settings/setup_request.h"
 #include "proto/control.h"
-
-/* ---- which there are ----------------------------------------------------------------------- */
-
-static qk_setup_t *named(const qk_service_t *service, const char *name) {
-  for (int m = 0; m < QK_SETUPS_MAX; m++) {
-    qk_setup_t *setup = service->setup[m];
-    if (setup && !setup->ending && strcmp(setup->name, name) == 0) return setup;
-  }
-  return NULL;
-}
-
-static void list_names(const qk_service_t *service, char *list, size_t size) {
-  size_t n = 0;
-  list[0] = '\0';
-  for (int m = 0; m < QK_SETUPS_MAX; m++) {
-    const qk_setup_t *setup = service->setup[m];
-    if (setup && qk_setup_serves(setup) && n < size)
-      n += (size_t)snprintf(list + n, size - n, "%s%s", n ? ", " : "", setup->name);
-  }
-}
-
-qk_setup_t *qk_setups_find(const qk_service_t *service, const char *name, qk_err_t *err) {
-  char list[256], quoted[QK_SETUP_NAME_MAX + 1];
-  if (!name || strcmp(name, "default") == 0) return service->primary;
-  qk_setup_t *setup = named(service, name);
-  if (setup) return setup;
-  list_names(service, list, sizeof list);
-  qk_err_quote(name, quoted, sizeof quoted);
-  qk_fail(err, QK_NOT_FOUND, "setup = \"%s\": there is no setup of this name; there are %s", quoted,
-          list);
-  return NULL;
-}
-
-qk_status_t qk_setups_check(const qk_setup_t *setup, qk_err_t *err) {
-  if (setup->failed != QK_OK)
-    return qk_fail(err, QK_NOT_FOUND, "setup %s was not loaded: %.300s", setup->name, setup->text);
-  if (!qk_setup_serves(setup))
-    return qk_fail(err, QK_NOT_FOUND, "setup %s is being dropped", setup->name);
-  if (qk_supervisor_state(setup->supervisor) != QK_SUPERVISOR_READY)
-    return qk_fail(err, QK_NOT_READY,
-                   setup->shape.dims[0] > 0
-                       ? "setup %s is being loaded again because its engine was lost"
-                       : "setup %s is not loaded yet",
-                   setup->name);
-  return QK_OK;
-}
 
 /* ---- the journal ----------------------------------------------------------------------------- */
 
@@ -158,6 +113,7 @@ qk_status_t qk_setups_place(qk_setup_t *setup, qk_err_t *err) {
 static void displace(qk_setup_t *setup) {
   setup->service->setup[setup->index] = NULL;
   setup->index = -1;
+  qk_fields_let_go(setup);
   qk_setup_release(setup);
 }
 
@@ -180,7 +136,8 @@ static qk_status_t set_origin(qk_setup_t *setup, const Quark__Load *load, bool t
   if (!load->evolve_from) return QK_OK;
   if (!trusted) {
     qk_err_t why = {0};
-    qk_setup_t *source = qk_setups_find(setup->service, load->evolve_from, &why);
+    const qk_viewer_t viewer = {.user = setup->owner[0] ? setup->owner : NULL};
+    qk_setup_t *source = qk_setups_find(setup->service, &viewer, load->evolve_from, &why);
     return qk_setups_evolve_begin(setup, load->evolve_from, source, why.text, err);
   }
   qk_setups_evolve_bring_back(setup, load->evolve_from);
@@ -188,7 +145,8 @@ static qk_status_t set_origin(qk_setup_t *setup, const Quark__Load *load, bool t
 }
 
 qk_status_t qk_setups_open(qk_service_t *service, qk_err_t *err) {
-  qk_status_t status = make_own(service, &service->primary, err);
+  qk_status_t status = qk_fields_open(service, err);
+  if (status == QK_OK) status = make_own(service, &service->primary, err);
   return status == QK_OK ? qk_setups_place(service->primary, err) : status;
 }
 
@@ -217,6 +175,7 @@ static qk_status_t make(qk_service_t *service, const Quark__Load *load, bool tru
   }
   status = qk_setup_create(service, load->name, &settings, qk_service_now(service), &setup, err);
   if (status != QK_OK) return status;
+  qk_setup_set_owner(setup, load->owner);
   snprintf(setup->gauge, sizeof setup->gauge, "%s", settings.gauge);
   setup->settings.gauge = setup->gauge;
   status = set_origin(setup, load, trusted, err);
@@ -253,7 +212,7 @@ qk_setup_t *qk_setups_bring_back(qk_service_t *service, const qk_setup_row_t *ro
 static qk_status_t start(qk_setup_t *setup, qk_err_t *err) {
   qk_service_t *service = setup->service;
   qk_supervisor_site_t site = service->site;
-  site.setup = setup->load ? setup->name : "";
+  site.setup = setup->load ? setup->site_name : "";
   site.number = service->setups++;
   site.id = &setup->id;
   site.start = &setup->start;
@@ -302,15 +261,23 @@ static bool keeps_something(const qk_setup_t *setup) {
   return false;
 }
 
-/* Lets the one go that was idle the longest, but not `other`; false: there is none. */
-static bool evict(qk_service_t *service, const qk_setup_t *other) {
+/* Private setups go before public ones, those that were idle longer before others. */
+static bool goes_before(const qk_setup_t *a, const qk_setup_t *b) {
+  if (!a->owner[0] != !b->owner[0]) return a->owner[0];
+  return a->used_at < b->used_at;
+}
+
+/* Lets one go that is idle, but not `other`; owner: of this user, NULL: of anybody. False: there is
+ * none. */
+static bool evict(qk_service_t *service, const qk_setup_t *other, const char *owner) {
   qk_setup_t *oldest = NULL;
   for (int m = 0; m < QK_SETUPS_MAX; m++) {
     qk_setup_t *setup = service->setup[m];
     if (!setup || setup == service->primary || setup == other || !qk_setup_serves(setup)) continue;
     if (!qk_supervisor_info(setup->supervisor)->loaded || setup->open > 0 || keeps_something(setup))
       continue;
-    if (!oldest || setup->used_at < oldest->used_at) oldest = setup;
+    if (owner && strcmp(setup->owner, owner) != 0) continue;
+    if (!oldest || goes_before(setup, oldest)) oldest = setup;
   }
   if (!oldest) return false;
   qk_info("setups", "dropping %s to make room: idle for %.0f s", oldest->name,
@@ -334,7 +301,7 @@ static qk_status_t make_place(qk_service_t *service, qk_err_t *err) {
     const qk_setup_t *setup = service->setup[m];
     n += setup && setup->failed == QK_OK && !setup->ending;
   }
-  if (n >= most && !evict(service, NULL))
+  if (n >= most && !evict(service, NULL, NULL))
     return qk_fail(
         err, QK_BUSY,
         "%d setups of %d (max-setups) are loaded, and none but the default is idle: drop "
@@ -345,9 +312,27 @@ static qk_status_t make_place(qk_service_t *service, qk_err_t *err) {
   return QK_OK;
 }
 
+/* Of private setups of one user. */
+static qk_status_t check_quota(qk_service_t *service, const char *owner, qk_err_t *err) {
+  const int most = (int)service->settings->user_setups;
+  int n = 0;
+  if (!owner) return QK_OK;
+  for (int m = 0; m < QK_SETUPS_MAX; m++) {
+    const qk_setup_t *setup = service->setup[m];
+    n += setup && setup->failed == QK_OK && !setup->ending && strcmp(setup->owner, owner) == 0;
+  }
+  if (most == 0)
+    return qk_fail(err, QK_DENIED, "this daemon loads no setups of users (--user-setups 0)");
+  if (n < most || evict(service, NULL, owner)) return QK_OK;
+  return qk_fail(err, QK_BUSY,
+                 "%d setups of this user are loaded, the limit is %d (--user-setups), and none is "
+                 "idle: drop one",
+                 n, most);
+}
+
 bool qk_setups_make_room(qk_setup_t *setup, qk_status_t status) {
   if (status != QK_DEVICE_MEMORY && status != QK_NO_MEMORY) return false;
-  setup->again = evict(setup->service, setup);
+  setup->again = evict(setup->service, setup, NULL);
   return setup->again;
 }
 
@@ -356,7 +341,13 @@ void qk_setups_fail(qk_setup_t *setup, qk_status_t status, const char *text) {
   snprintf(setup->text, sizeof setup->text, "%.*s", (int)sizeof setup->text - 1, text);
   qk_queue_expire_all(setup);
   drop_record(setup);
+  qk_fields_let_go(setup);
   qk_supervisor_stop(setup->supervisor, qk_service_now(setup->service));
+}
+
+void qk_setups_lose(qk_setup_t *setup) {
+  drop_record(setup);
+  displace(setup);
 }
 
 void qk_setups_collect(qk_service_t *service) {
@@ -374,9 +365,11 @@ void qk_setups_collect(qk_service_t *service) {
 
 void qk_setups_close(qk_service_t *service) {
   for (int m = 0; m < QK_SETUPS_MAX; m++) {
+    if (service->setup[m]) qk_fields_let_go(service->setup[m]);
     qk_setup_release(service->setup[m]);
     service->setup[m] = NULL;
   }
+  qk_fields_close(service);
 }
 
 void qk_setups_stop(qk_service_t *service) {
@@ -479,9 +472,41 @@ static qk_status_t load_again(qk_setup_t *setup, const Quark__Load *load, qk_err
   return QK_OK;
 }
 
-static qk_status_t load_new(qk_service_t *service, const Quark__Load *load, qk_setup_t **out,
-                            qk_err_t *err) {
-  qk_setup_t *before = named(service, load->name), *setup;
+/* The LOAD with its links found, and its owner where it is private. */
+static qk_status_t find_links(qk_service_t *service, const qk_viewer_t *viewer,
+                              const Quark__Load *load, Quark__Load *whole, qk_links_t *links,
+                              uint32_t dims[4], qk_err_t *err) {
+  *whole = *load;
+  *links = (qk_links_t){NULL};
+  whole->owner = NULL;
+  if (!qk_fields_is_reference(load->gauge)) {
+    if (viewer->operates) return QK_OK;
+    return qk_fail(err, QK_DENIED,
+                   "load needs the role operate, but for links of your own: gauge field:REQUEST or "
+                   "digest:HEX16");
+  }
+  if (!viewer->user)
+    return qk_fail(err, QK_BAD_ARGUMENT, "gauge = %.30s needs a user: send HELLO", load->gauge);
+  if (load->make_default)
+    return qk_fail(err, QK_BAD_ARGUMENT,
+                   "make_default: setup %.64s is for its user alone, it cannot be the default",
+                   load->name);
+  qk_status_t status =
+      qk_fields_resolve(service, viewer->session, viewer->user, load->gauge, links, err);
+  if (status != QK_OK) return status;
+  whole->owner = (char *)viewer->user;
+  whole->gauge = (char *)links->gauge;
+  if (!links->like) return QK_OK;
+  whole->has_ignore_checksum = whole->ignore_checksum = links->like->settings.ignore_checksum;
+  for (int mu = 0; mu < 4; mu++) dims[mu] = (uint32_t)links->like->settings.dims[mu];
+  whole->n_dims = dims[0] > 0 ? 4 : 0;
+  whole->dims = dims;
+  return QK_OK;
+}
+
+static qk_status_t load_new(qk_service_t *service, const Quark__Load *load, qk_job_t *field,
+                            qk_setup_t **out, qk_err_t *err) {
+  qk_setup_t *before = qk_setups_named(service, load->owner, load->name), *setup;
   if (service->draining || service->stopping)
     return qk_fail(err, QK_SHUTTING_DOWN, "the daemon accepts no new work");
   if (before && before->failed == QK_OK) {
@@ -491,12 +516,15 @@ static qk_status_t load_new(qk_service_t *service, const Quark__Load *load, qk_s
   /* made first: what is wrong with it must not cost another setup its place */
   qk_status_t status = make(service, load, false, &setup, err);
   if (status != QK_OK) return status;
+  if (field) qk_fields_bind(setup, field);
   status = start(setup, err);
+  if (status == QK_OK) status = check_quota(service, load->owner, err);
   if (status == QK_OK) status = make_place(service, err);
   if (status == QK_OK) status = record(setup, err);
   if (status == QK_OK) status = qk_setups_place(setup, err);
   if (status != QK_OK) {
     drop_record(setup);
+    qk_fields_let_go(setup);
     qk_setup_release(setup);
     return status;
   }
@@ -504,33 +532,48 @@ static qk_status_t load_new(qk_service_t *service, const Quark__Load *load, qk_s
   setup->make_default = load->make_default;
   char op[QK_OPERATOR_TEXT];
   qk_values_text(&setup->settings.op, QK_TEXT_GIVEN, op);
-  qk_info("setups", "loading %s: %s, %.400s", setup->name, setup->settings.gauge, op);
+  qk_info("setups", "loading %s: %s, %.400s", setup->site_name, setup->settings.gauge, op);
   *out = setup;
   return QK_OK;
 }
 
-qk_setup_t *qk_setups_load(qk_service_t *service, const Quark__Load *load, qk_err_t *err) {
+qk_setup_t *qk_setups_load(qk_service_t *service, const qk_viewer_t *viewer,
+                           const Quark__Load *load, qk_err_t *err) {
   qk_setup_t *loaded = NULL;
-  return load_new(service, load, &loaded, err) == QK_OK ? loaded : refuse("LOAD", err);
+  Quark__Load whole;
+  qk_links_t links;
+  uint32_t dims[4];
+  qk_status_t status = find_links(service, viewer, load, &whole, &links, dims, err);
+  if (status == QK_OK) status = load_new(service, &whole, links.field, &loaded, err);
+  return status == QK_OK ? loaded : refuse("LOAD", err);
 }
 
-qk_setup_t *qk_setups_drop(qk_service_t *service, const Quark__Drop *drop, qk_err_t *err) {
-  qk_setup_t *found = qk_setups_find(service, drop->name, err);
+qk_setup_t *qk_setups_drop(qk_service_t *service, const qk_viewer_t *viewer,
+                           const Quark__Drop *drop, qk_err_t *err) {
+  qk_setup_t *found = qk_setups_find(service, viewer, drop->name, err);
+  if (!viewer->operates && (!found || !found->owner[0])) {
+    *err = (qk_err_t){0};
+    qk_fail(err, QK_DENIED, "drop needs the role operate, but for setups of your own links");
+    return refuse("DROP", err);
+  }
   if (found == service->primary)
     qk_fail(err, QK_BAD_ARGUMENT, "setup %s is the default: make another one the default first",
             found->name);
   if (err->code == QK_OK) record_end(found, err);
   if (err->code != QK_OK) return refuse("DROP", err);
-  qk_info("setups", "dropping %s%s: %lld right-hand sides are open", found->name,
+  qk_info("setups", "dropping %s%s: %lld right-hand sides are open", found->site_name,
           drop->now ? " now" : "", (long long)found->open);
   found->dropping = true;
   return found;
 }
 
-qk_setup_t *qk_setups_make_default(qk_service_t *service, const Quark__MakeDefault *message,
-                                   qk_err_t *err) {
-  qk_setup_t *found = qk_setups_find(service, message->name, err);
+qk_setup_t *qk_setups_make_default(qk_service_t *service, const qk_viewer_t *viewer,
+                                   const Quark__MakeDefault *message, qk_err_t *err) {
+  qk_setup_t *found = qk_setups_find(service, viewer, message->name, err);
   if (found) qk_setups_check(found, err);
+  if (err->code == QK_OK && found->owner[0])
+    qk_fail(err, QK_BAD_ARGUMENT, "setup %s is for its user alone, it cannot be the default",
+            found->name);
   if (err->code == QK_OK) use(found, err);
   return err->code == QK_OK ? found : refuse("MAKE_DEFAULT", err);
 }

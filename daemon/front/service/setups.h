@@ -35,18 +35,33 @@ qk_status_t qk_setups_start(qk_service_t *service, qk_err_t *err);
 /* Lets go of all, engines included. */
 void qk_setups_close(qk_service_t *service);
 
-/* By name; NULL or "default": the default. QK_NOT_FOUND lists those that are there. */
-qk_setup_t *qk_setups_find(const qk_service_t *service, const char *name, qk_err_t *err);
+/* Who asks for setups. Those that are made of a user's links are for him alone. */
+typedef struct qk_viewer {
+  const qk_session_t *session; /* NULL: none */
+  const char *user;            /* NULL: nobody known */
+  bool operates;               /* sees all */
+} qk_viewer_t;
+
+bool qk_setups_sees(const qk_viewer_t *viewer, const qk_setup_t *setup);
+/* Of this owner, NULL: public; NULL: there is none. */
+qk_setup_t *qk_setups_named(const qk_service_t *service, const char *owner, const char *name);
+/* By name, the viewer's own before public ones; NULL or "default": the default. QK_NOT_FOUND lists
+ * those that the viewer sees. */
+qk_setup_t *qk_setups_find(const qk_service_t *service, const qk_viewer_t *viewer, const char *name,
+                           qk_err_t *err);
 /* QK_OK if the setup accepts work now; QK_NOT_READY; QK_NOT_FOUND if it never will again. */
 qk_status_t qk_setups_check(const qk_setup_t *setup, qk_err_t *err);
 
-/* What clients ask for: the setup, whose state is the answer. NULL: *err says why not. */
-qk_setup_t *qk_setups_load(qk_service_t *service, const Quark__Load *load, qk_err_t *err);
+/* What clients ask for: the setup, whose state is the answer. NULL: *err says why not. Who does not
+ * operate loads and drops setups of his own links. */
+qk_setup_t *qk_setups_load(qk_service_t *service, const qk_viewer_t *viewer,
+                           const Quark__Load *load, qk_err_t *err);
 /* What is open for it stays so: where drop->now the caller ends it (queue.h), once the client has
  * been told. */
-qk_setup_t *qk_setups_drop(qk_service_t *service, const Quark__Drop *drop, qk_err_t *err);
-qk_setup_t *qk_setups_make_default(qk_service_t *service, const Quark__MakeDefault *message,
-                                   qk_err_t *err);
+qk_setup_t *qk_setups_drop(qk_service_t *service, const qk_viewer_t *viewer,
+                           const Quark__Drop *drop, qk_err_t *err);
+qk_setup_t *qk_setups_make_default(qk_service_t *service, const qk_viewer_t *viewer,
+                                   const Quark__MakeDefault *message, qk_err_t *err);
 
 /* Events of engines. */
 /* What the setup's engine has loaded is what its requests are for from now on. */
@@ -54,6 +69,8 @@ void qk_setups_note(const qk_setup_t *setup);
 void qk_setups_ready(qk_setup_t *setup);
 /* It was refused with this status. True: for want of memory, and there will be room. */
 bool qk_setups_make_room(qk_setup_t *setup, qk_status_t status);
+/* At the start: what it was made of is gone, and nothing of it is open. It leaves the table. */
+void qk_setups_lose(qk_setup_t *setup);
 /* It is not the default, nothing of it is open. */
 void qk_setups_fail(qk_setup_t *setup, qk_status_t status, const char *text);
 

@@ -7,6 +7,7 @@
 #include "daemon/base/clock.h"
 #include "daemon/base/log.h"
 #include "daemon/base/mem.h"
+#include "daemon/front/service/fields.h"
 #include "daemon/front/service/queue.h"
 
 static const double AGAIN = 5;   /* seconds until the spool is tried again */
@@ -32,16 +33,13 @@ void qk_upload_promise(qk_job_t *job) {
   service->promised += job->promised;
 }
 
-qk_status_t qk_upload_check(const qk_service_t *service, const Quark__Submit *submit,
-                            int64_t field_bytes, qk_err_t *err) {
+qk_status_t qk_upload_check(const qk_service_t *service, int64_t bytes, qk_err_t *err) {
   const char *trouble = qk_journal_trouble(service->journal);
   if (trouble) return qk_fail(err, QK_BUSY, "%s", trouble);
-  if (!service->spool || !submit || submit->source != QUARK__SOURCE_KIND__SOURCE_UPLOAD)
-    return QK_OK;
+  if (!service->spool || bytes == 0) return QK_OK;
   trouble = qk_upload_trouble(service);
   if (trouble) return qk_fail(err, QK_BUSY, "%s", trouble);
-  const long long need = submit->nrhs * field_bytes,
-                  room = qk_spool_room(service->spool) - service->promised;
+  const long long need = bytes, room = qk_spool_room(service->spool) - service->promised;
   if (need <= room) return QK_OK;
   return qk_fail(err, QK_BUSY,
                  "uploads of %lld bytes: the state folder has room for %lld: make room on the file "
@@ -62,8 +60,10 @@ static bool waits_for_disk(const qk_service_t *service, const qk_rhs_t *rhs) {
 }
 
 void qk_upload_push(qk_service_t *service, qk_rhs_t *rhs) {
-  if (rhs->state == QK_RHS_QUEUED && !qk_sched_item_waits(&rhs->queue) &&
-      !waits_for_disk(service, rhs))
+  if (rhs->job->field)
+    qk_fields_check(service, rhs);
+  else if (rhs->state == QK_RHS_QUEUED && !qk_sched_item_waits(&rhs->queue) &&
+           !waits_for_disk(service, rhs))
     qk_queue_push(service, rhs);
 }
 
@@ -82,7 +82,8 @@ static void fail_to_spool(qk_service_t *service, qk_rhs_t *rhs, const char *text
 
 /* It is in the spool: so says the journal now, and what waits for that goes on behind it. */
 static void note_spooled(qk_service_t *service, qk_rhs_t *rhs) {
-  const bool waits = rhs->state == QK_RHS_QUEUED && !qk_sched_item_waits(&rhs->queue);
+  const bool waits =
+      rhs->state == QK_RHS_QUEUED && !qk_sched_item_waits(&rhs->queue) && !rhs->job->field;
   qk_marks_rhs(rhs);
   qk_marks_sync(rhs->job->entry.marks, waits);
   if (!waits) return;
@@ -135,8 +136,9 @@ void qk_upload_write(qk_service_t *service) {
   while (service->spool && qk_spool_ready(service->spool) && next_to_spool(service)) {
     while (!qk_spool_full(service->spool) && (rhs = next_to_spool(service))) {
       qk_list_append(&service->unsaved[QK_UNSAVED_WRITING], &rhs->save);
-      if (qk_spool_add(service->spool, rhs->job->entry.id, rhs->index, rhs->source, on_spooled, rhs,
-                       &rhs->spooling, &err) != QK_OK)
+      if (qk_spool_add(service->spool, rhs->job->entry.id, rhs->index,
+                       rhs->source ? rhs->source : rhs->solution, on_spooled, rhs, &rhs->spooling,
+                       &err) != QK_OK)
         on_spooled(rhs, err.code, err.text);
       err = (qk_err_t){0};
     }

@@ -18,8 +18,9 @@ void qk_upload_arrived(qk_service_t *service, qk_session_t *session, qk_job_t *j
                        qk_rhs_t *failed, bool tell);
 /* The lists of what is to be written there. */
 void qk_upload_init(qk_service_t *service);
-/* An upload is complete, or has come back: it is queued, with --spool all once it is on the disk,
- * and the journal that says so; no effect on one that is queued already. */
+/* An upload is complete, or has come back: a field is checked (fields.h), others are queued, with
+ * --spool all once they are on the disk, and the journal that says so; no effect on one that is
+ * queued already. */
 void qk_upload_push(qk_service_t *service, qk_rhs_t *rhs);
 /* It is to go into the spool. */
 void qk_upload_spool(qk_service_t *service, qk_rhs_t *rhs);
@@ -44,9 +45,8 @@ const char *qk_upload_trouble(const qk_service_t *service);
 /* Counts what the upload of a job will still take of the disk: when it is new, and when that has
  * changed. */
 void qk_upload_promise(qk_job_t *job);
-/* Whether journal and disk can take the request; submit NULL: a contraction. QK_BUSY with the
- * cause. */
-qk_status_t qk_upload_check(const qk_service_t *service, const Quark__Submit *submit,
-                            int64_t field_bytes, qk_err_t *err);
+/* Whether journal and disk can take a request with an upload of so many bytes; 0: with none.
+ * QK_BUSY with the cause. */
+qk_status_t qk_upload_check(const qk_service_t *service, int64_t bytes, qk_err_t *err);
 
 #endif

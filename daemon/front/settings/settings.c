@@ -162,6 +162,8 @@ static const qk_config_row_t ROWS[] = {
      "and their clients are away or slow; 0: never evict"},
     {"user-rhs", QK_CONFIG_INT | QK_CONFIG_LIVE, AT(user_rhs), "0", 0, 1 << 30, "N",
      "limit of right-hand sides of one user that wait or run; 0: no limit"},
+    {"user-setups", QK_CONFIG_INT | QK_CONFIG_LIVE, AT(user_setups), "2", 0, QK_SETUPS_MAX, "N",
+     "setups of their own links that one user may have loaded at a time; 0: none"},
     {"drain-timeout", QK_CONFIG_DOUBLE | QK_CONFIG_LIVE, AT(drain_timeout), "600", 0, 31536000,
      "SECONDS", "how long quarkd may take to finish accepted work before it ends"},
     {"walltime", QK_CONFIG_STRING, AT(walltime_text), "0", 0, 0, "TIME",

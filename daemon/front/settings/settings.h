@@ -45,6 +45,7 @@ typedef struct qk_settings {
   int64_t user_memory;     /* 0: no limit but max_memory */
   int64_t spill;           /* bytes; 0: nothing leaves memory */
   int64_t user_rhs;        /* 0: no limit */
+  int64_t user_setups;     /* private setups of one user; 0: none may be loaded */
   double lease, fetch_time, keep_time, detach_time, drain_timeout, start_timeout, engine_timeout,
       engine_grace; /* seconds */
   int log_level, log_format;

@@ -12,7 +12,7 @@
 #include "proto/choices.h"
 #include "proto/control.h"
 
-static const char BUILTIN[] = "builtin:";
+static const char BUILTIN[] = "builtin:", DIGEST[] = "digest:";
 
 /* ---- files --------------------------------------------------------------------------------- */
 
@@ -122,6 +122,12 @@ static qk_status_t check_text(const char *gauge, qk_err_t *err) {
   return QK_OK;
 }
 
+/* What needs no search: the setup's links are here already. */
+static bool is_here(const char *gauge, const qk_settings_t *s) {
+  return strncmp(gauge, DIGEST, strlen(DIGEST)) == 0 || strcmp(gauge, s->gauge) == 0 ||
+         (strncmp(gauge, BUILTIN, strlen(BUILTIN)) == 0 && strlen(gauge) <= QK_SETUP_GAUGE_MAX);
+}
+
 static qk_status_t set_gauge(const Quark__Load *load, bool trusted, char gauge[QK_PATH_MAX + 1],
                              qk_settings_t *s, qk_err_t *err) {
   char roots[PATH_MAX];
@@ -129,8 +135,7 @@ static qk_status_t set_gauge(const Quark__Load *load, bool trusted, char gauge[Q
   qk_status_t status = check_text(load->gauge, err);
   if (status != QK_OK) return status;
   find_roots(s, roots);
-  if (trusted || (strncmp(load->gauge, BUILTIN, strlen(BUILTIN)) == 0 &&
-                  strlen(load->gauge) <= QK_SETUP_GAUGE_MAX))
+  if (trusted || is_here(load->gauge, s))
     snprintf(gauge, QK_PATH_MAX + 1, "%s", load->gauge);
   else
     status = qk_setup_request_find(roots, load->gauge, gauge, err);

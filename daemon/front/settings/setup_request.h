@@ -2,7 +2,8 @@
  * setup_request.h: checks a LOAD and combines it with the settings that the
  * daemon was started with.
  *
- * Gauge files of clients must lie below roots, folders that the daemon's operator names. Their path
+ * Links that are here already are "digest:HEX16" (service/fields.h). Gauge files of clients must
+ * lie below roots, folders that the daemon's operator names. Their path
  * is absolute or relative to a root, and must still be below that root when all links are resolved.
  * The engine then opens the resolved path. So users who may write in a root are trusted with
  * everything in it, and nobody else is.

@@ -56,7 +56,7 @@ static void start(uv_loop_t *loop, qk_rhs_t *rhs) {
 }
 
 void qk_digest_begin(uv_loop_t *loop, qk_rhs_t *rhs) {
-  if (!rhs->job->entry.marks || !rhs->solution || !rhs->outcome.written) return;
+  if (!rhs->job->entry.marks || !rhs->solution || !rhs->outcome.written || rhs->job->field) return;
   if (rhs->solution->bytes > SMALL) {
     start(loop, rhs);
     return;

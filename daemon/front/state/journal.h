@@ -146,7 +146,7 @@ typedef struct qk_setup_row {
 typedef struct qk_job_row {
   int64_t id, setup;
   uint8_t client_id[QK_CLIENT_ID];
-  bool contraction, forgotten;
+  bool contraction, field, forgotten; /* neither of the first two: a SUBMIT */
   const uint8_t *message;
   size_t message_bytes;
   double accepted_at, deadline; /* of the loop's clock, whose beginning may be after them */

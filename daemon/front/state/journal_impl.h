@@ -20,6 +20,9 @@
 #include "daemon/front/state/mark.h"
 #include "daemon/front/state/place.h"
 
+/* Column `contraction` of a job: what its message is. */
+enum { QK_KIND_SUBMIT, QK_KIND_CONTRACTION, QK_KIND_FIELD };
+
 enum {
   PUT_NOTE,
   GET_NOTE,

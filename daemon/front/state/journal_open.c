@@ -14,7 +14,7 @@
 #include "daemon/front/state/journal_impl.h"
 #include "daemon/front/state/salvage.h"
 
-#define VERSION "5"
+#define VERSION "6"
 enum { PAGE = 4096 }; /* bytes, as SQLite makes them */
 static const char *const FILES[] = {"lock", "journal.db", "journal.db-wal", NULL};
 static const char *const STATE_FILES[] = {"lock", NULL};
@@ -95,7 +95,8 @@ static bool is_of_version(sqlite3 *db, const char *version) {
 }
 
 /* Version 1 knew no setups but the one of the command line, version 2 not what requests were
- * accepted on, version 3 no checksums of solutions, version 4 no checksums of blocks. */
+ * accepted on, version 3 no checksums of solutions, version 4 no checksums of blocks,
+ * version 5 no fields. */
 static qk_status_t upgrade(qk_journal_t *j, qk_err_t *err) {
   qk_status_t status = QK_OK;
   if (is_of_version(j->db, "1"))
@@ -118,6 +119,8 @@ static qk_status_t upgrade(qk_journal_t *j, qk_err_t *err) {
                                 err);
   if (status == QK_OK && is_of_version(j->db, "4"))
     status = qk_journal_execute(j, "UPDATE note SET value='5' WHERE key='version'", err);
+  if (status == QK_OK && is_of_version(j->db, "5"))
+    status = qk_journal_execute(j, "UPDATE note SET value='6' WHERE key='version'", err);
   return status;
 }
 

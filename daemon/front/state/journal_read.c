@@ -315,8 +315,10 @@ qk_status_t qk_journal_each_session(qk_journal_t *j, qk_session_row_fn *fn, void
 
 static bool take_job(const row_t *r, const reader_t *reader, char name[NAME_BYTES]) {
   const double deadline = time_of(r, 5, 0);
+  const int64_t kind = integer(r, 2, 0, QK_KIND_FIELD);
   qk_job_row_t row = {.id = integer(r, 0, 1, QK_JOURNAL_ID_MAX),
-                      .contraction = flag(r, 2),
+                      .contraction = kind == QK_KIND_CONTRACTION,
+                      .field = kind == QK_KIND_FIELD,
                       .accepted_at = time_of(r, 4, -TIME_MAX) - reader->wall,
                       .deadline = deadline - reader->wall,
                       .has_deadline = deadline > 0,

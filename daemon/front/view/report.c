@@ -158,6 +158,7 @@ void qk_report_setup(const qk_setup_t *setup, Quark__SetupState *r) {
   r->state = state_of(setup);
   r->is_default = setup == service->primary;
   r->gauge = (char *)setup->settings.gauge;
+  if (setup->owner[0]) r->owner = (char *)setup->owner;
   r->kappa = qk_values_kappa(&setup->settings.op);
   r->csw = qk_operator_csw(&setup->settings.op);
   r->action = (char *)setup->shown.action;
@@ -193,11 +194,12 @@ void qk_report_setup(const qk_setup_t *setup, Quark__SetupState *r) {
   r->origin_trouble = e->multigrid->origin_trouble;
 }
 
-static void fill_states(const qk_service_t *service, qk_report_t *r) {
+static void fill_states(const qk_service_t *service, const qk_viewer_t *viewer, qk_report_t *r) {
   r->status.setups = r->setup_list;
   for (int m = 0; m < QK_SETUPS_MAX; m++) {
     const qk_setup_t *setup = service->setup[m];
     if (!setup || (setup->failed != QK_OK && setup->ending)) continue;
+    if (!qk_setups_sees(viewer, setup)) continue;
     Quark__SetupState *state = &r->setup_state[r->status.n_setups];
     qk_report_setup(setup, state);
     r->setup_list[r->status.n_setups++] = state;
@@ -294,7 +296,8 @@ static void fill_users(const qk_service_t *service, qk_report_t *r) {
 
 /* ---- the whole ------------------------------------------------------------------------------ */
 
-void qk_report_make(const qk_setup_t *setup, bool activity, qk_report_t *r) {
+void qk_report_make(const qk_setup_t *setup, const qk_viewer_t *viewer, bool activity,
+                    qk_report_t *r) {
   const qk_service_t *service = setup->service;
   Quark__StatusReport *status = &r->status;
   quark__status_report__init(status);
@@ -334,7 +337,7 @@ void qk_report_make(const qk_setup_t *setup, bool activity, qk_report_t *r) {
   status->occupancy = &r->occupancy;
   status->set_aside = (char *)qk_aside_text((qk_aside_t *)&service->aside);
   status->trouble = (char *)qk_upload_trouble(service);
-  fill_states(service, r);
+  fill_states(service, viewer, r);
   if (!activity) return;
   fill_slots(service, r);
   fill_users(service, r);

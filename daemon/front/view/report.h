@@ -4,7 +4,7 @@
 #ifndef QK_FRONT_REPORT_H
 #define QK_FRONT_REPORT_H
 
-#include "daemon/front/service/service.h"
+#include "daemon/front/service/setups.h"
 
 enum { QK_SLOTS_SHOWN = 2 * QK_ENTRIES };
 
@@ -25,8 +25,10 @@ typedef struct qk_report {
   Quark__SetupState setup_state[QK_SETUPS_MAX], *setup_list[QK_SETUPS_MAX];
 } qk_report_t;
 
-/* Report of this setup and of the daemon. activity: with slots and at most QK_USERS_SHOWN users. */
-void qk_report_make(const qk_setup_t *setup, bool activity, qk_report_t *report);
+/* Report of this setup and of the daemon, with the setups that the viewer sees. activity: with
+ * slots and at most QK_USERS_SHOWN users. */
+void qk_report_make(const qk_setup_t *setup, const qk_viewer_t *viewer, bool activity,
+                    qk_report_t *report);
 /* Right-hand sides and contractions that wait for a slot of the setup. */
 uint64_t qk_report_queued(const qk_setup_t *setup);
 void qk_report_counters(const qk_service_t *service, Quark__CounterReport *report);

@@ -52,7 +52,8 @@ static json_t *history_json(const qk_history_t *history, double now) {
 static char *make_json(const qk_view_t *view) {
   const qk_service_t *service = view->service;
   qk_report_t report;
-  qk_report_make(service->primary, true, &report);
+  const qk_viewer_t all = {.operates = true};
+  qk_report_make(service->primary, &all, true, &report);
   json_t *root = qk_json_message(&report.status.base);
   json_t *curves = json_array();
   for (size_t i = 0; i < report.activity.n_slot; i++)

@@ -12,7 +12,7 @@
 
 #include "daemon/base/assert.h"
 #include "daemon/base/mem.h"
-#include "daemon/front/service/restore.h"
+#include "daemon/front/restore/restore.h"
 #include "daemon/front/view/pages.h"
 #include "proto/control.h"
 #include "tests/fuzz/session/session_check.h"
@@ -258,6 +258,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                             .setup_name = "main",
                             .max_sessions = how & 4 ? 2 : 1024,
                             .max_setups = how & 64 ? 3 : 1,
+                            .user_setups = 1,
                             .gauge_roots = "/dev/null",
                             .state = how & 128 ? world_disk_folder() : NULL,
                             .spill = 1 << 20,

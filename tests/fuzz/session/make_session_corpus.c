@@ -20,6 +20,8 @@ enum { CLIENT = 0, ENGINE = 9, TIME = 13, WORLD = 14, HELP = 15, JOINED = 192 };
 #define SUBMIT(kind, much, twist) 1, kind, much, 0, twist
 #define SUBMIT_TO(setup, kind, much) 1, kind, much, setup, 0
 #define LOAD(setup, how) 2, setup, how
+#define FIELD(how) 1, 7, how, 0
+#define OF_FIELD(n) 29 + 32 * (n) /* how of LOAD: from this request of the client */
 #define DROP(setup, now) 2, 64 + (setup), now
 #define USE(setup) 2, 160 + (setup), 0
 #define AGAIN 3
@@ -214,6 +216,25 @@ static void save_states(void) {
           C0(AGAIN));
 }
 
+static void save_fields(void) {
+  /* Links from memory and setups of them; f64 of 12 reals, f32, twice the same, refused ones. */
+  SESSION("fields", 2 | STATE | SETUPS, LIVE, C0(HELLO), C0(BIND), C0(FIELD(3)), C0(UPLOAD(0, 0)),
+          HELP, C0(LOAD(SECOND, OF_FIELD(0))), START, C0(SUBMIT_TO(SECOND, POINT, TWO)), HELP, HELP,
+          C0(ACK(0, 0)), C0(FIELD(7)), C0(FIELD(16)), C0(UPLOAD(2, 3)), C0(UPLOAD(2, 0)), HELP,
+          CRASH(0), PASS(1), LIVE, LIVE, C0(HELLO), C0(ATTACH(0)), C0(RELEASE(0)), OF(1, EXIT),
+          PASS(3), START, CRASH(MACHINE), PASS(1), LIVE, C0(HELLO), C0(LOAD(THIRD, OF_FIELD(0))),
+          C0(DROP(SECOND, 1)), HELP, PASS(1), C0(GOODBYE), PASS(8 + 6), PASS(8 + 6));
+  SESSION("fields-of-two", 2 | STATE | SETUPS, LIVE, C0(HELLO), C0(BIND), C2(0, 2), C2(5, 0),
+          C0(FIELD(1)), C0(UPLOAD(0, 0)), C2(FIELD(0)), C2(UPLOAD(0, 0)), HELP,
+          C0(LOAD(SECOND, OF_FIELD(0))), C2(LOAD(SECOND, OF_FIELD(0))),
+          C2(LOAD(THIRD, OF_FIELD(0))), START, START, C0(SUBMIT_TO(SECOND, POINT, TWO)),
+          C2(SUBMIT_TO(SECOND, POINT, TWO)), HELP, C0(GOODBYE), C2(CANCEL(0, 0)), C0(HELLO),
+          PASS(8 + 5), CRASH(ALONE), PASS(2), HELP, HELP);
+  SESSION("fields-half", 2 | SETUPS, LIVE, C0(HELLO), C0(BIND), C0(FIELD(3)), C0(UPLOAD(0, 3)),
+          C0(LOAD(SECOND, OF_FIELD(0))), C0(CANCEL(0, 0)), C0(FIELD(3)), C0(UPLOAD(1, 3)),
+          C0(GOODBYE), PASS(3));
+}
+
 /* Engines go on, and the next front takes them over. */
 static void save_adopted(void) {
   SESSION("adopted", 2 | STATE, LIVE, C0(HELLO), C0(SUBMIT(POINT, FORTY, 0)), HELP, CRASH(ALONE),
@@ -243,6 +264,7 @@ int main(int argc, char **argv) {
   save_bad();
   save_setups();
   save_states();
+  save_fields();
   save_adopted();
   return 0;
 }

@@ -213,8 +213,10 @@ void check_unheard(const qk_server_t *server) {
 
 static void check_rhs(const qk_rhs_t *rhs, sums_t *sum) {
   const qk_job_t *job = rhs->job;
+  const bool links =
+      job->field; /* charged as what is kept, and kept in the place of the solution */
   const bool queued = rhs->state == QK_RHS_QUEUED, running = rhs->state == QK_RHS_RUNNING;
-  QK_ASSERT(qk_sched_item_waits(&rhs->queue) == queued);
+  QK_ASSERT(qk_sched_item_waits(&rhs->queue) == (queued && !job->field));
   QK_ASSERT(qk_link_alone(&rhs->send) || rhs->solution);
   QK_ASSERT(!rhs->spilled || rhs->outcome.written);
   if (job->source == QUARK__SOURCE_KIND__SOURCE_UPLOAD && !job->contraction && (queued || running))
@@ -226,10 +228,14 @@ static void check_rhs(const qk_rhs_t *rhs, sums_t *sum) {
   }
   QK_ASSERT(rhs->kept ==
             (rhs->state >= QK_RHS_ENDED && rhs->solution && job->sink == QUARK__SINK__SINK_KEEP));
-  if (rhs->unsaved) QK_ASSERT(rhs->source && !rhs->spooled && !qk_link_alone(&rhs->save));
+  if (rhs->unsaved)
+    QK_ASSERT((rhs->source || (links && rhs->solution)) && !rhs->spooled &&
+              !qk_link_alone(&rhs->save));
   sum->unsaved += rhs->unsaved;
   if (rhs->state == QK_RHS_ACKED && job->sink != QUARK__SINK__SINK_KEEP) QK_ASSERT(!rhs->solution);
-  if (rhs->source) QK_ASSERT(rhs->charged_source && rhs->source->bytes == job->field_bytes);
+  if (rhs->source)
+    QK_ASSERT((links ? rhs->charged_solution : rhs->charged_source) &&
+              rhs->source->bytes == job->field_bytes);
   if (rhs->solution) QK_ASSERT(rhs->charged_solution && rhs->solution->bytes == job->field_bytes);
   QK_ASSERT(rhs->granted <= job->field_bytes && rhs->sent <= job->field_bytes);
   sum->budget +=
@@ -237,7 +243,7 @@ static void check_rhs(const qk_rhs_t *rhs, sums_t *sum) {
   sum->fields += (int64_t)((uint64_t)(!!rhs->source + !!rhs->solution) * job->field_bytes);
   sum->coming += rhs->moving && !rhs->solution ? (int64_t)job->field_bytes : 0;
   sum->queued += queued;
-  sum->plain_queued += queued && rhs->losses == 0 && rhs->wait_until == 0;
+  sum->plain_queued += queued && !links && rhs->losses == 0 && rhs->wait_until == 0;
   sum->running += running;
   sum->sending += !qk_link_alone(&rhs->send);
   sum->uses += !!rhs->uses[0] + !!rhs->uses[1];
@@ -268,7 +274,7 @@ static void check_job(const qk_job_t *job, sums_t *sum) {
   if (job->session) sum->held += ended - acked;
   sum->kept += job->kept;
   sum->kept_bytes += (int64_t)(job->kept * job->field_bytes);
-  QK_ASSERT(job->contraction || job->flavour == 1 ||
+  QK_ASSERT(job->contraction || job->field || job->flavour == 1 ||
             (job->flavour == -1 && qk_values_action(&job->setup->settings.op)->has_flavours));
   for (uint32_t i = 0; job->column && i < job->nrhs; i++)
     QK_ASSERT(job->column[i].flavour != -1 || qk_shape_vectors(&job->shape) > 1);
@@ -370,15 +376,16 @@ static void check_setups(const qk_server_t *server, sums_t *sum) {
     const qk_setup_t *setup = load->setup;
     QK_ASSERT(setup->open == load->open && length(&setup->quarantined) == load->quarantined);
     QK_ASSERT(length(&setup->waiting) == load->waiting);
-    QK_ASSERT(setup->holds == load->jobs + load->evolving + (setup->index >= 0));
-    QK_ASSERT(setup->index >= 0 || load->open == 0);
+    const bool stays = setup->index >= 0 || setup == server->service.depot;
+    QK_ASSERT(setup->holds == load->jobs + load->evolving + stays);
+    QK_ASSERT(stays || load->open == 0);
     QK_ASSERT(load->open > 0 || fabs(setup->open_digits) < 1e-6);
   }
 }
 
 static uint64_t ended(const qk_server_t *server) {
   const qk_counters_t *c = &server->service.count;
-  return c->converged + c->contracted + c->cancelled + c->failed;
+  return c->converged + c->contracted + c->fields + c->cancelled + c->failed;
 }
 
 void check_state(const qk_server_t *server, int64_t fields, bool moving) {
@@ -403,6 +410,8 @@ void check_state(const qk_server_t *server, int64_t fields, bool moving) {
   QK_ASSERT(server->service.sched.length == sum.plain_queued);
   QK_ASSERT(length(&server->net.downloads) + length(&server->net.paused) == sum.sending);
   QK_ASSERT(qk_queue_running(&server->service) == sum.running); /* so each is in one slot */
+  for (int m = 0; m < QK_SETUPS_MAX; m++)
+    sum.uses += server->service.setup[m] && server->service.setup[m]->links;
   QK_ASSERT(sum.holds == sum.uses);
   QK_ASSERT(sum.promised == server->service.promised);
   QK_ASSERT(sum.unsaved == server->service.jobs.unsaved);
@@ -413,10 +422,26 @@ void check_state(const qk_server_t *server, int64_t fields, bool moving) {
   check_users(server, &sum);
 }
 
+/* Nobody has any work there. Fields stay as long as setups are made of them. */
+static int64_t held_by_setups(const qk_link_t *jobs) {
+  int64_t bytes = 0;
+  for (const qk_link_t *l = jobs->next; l != jobs; l = l->next) {
+    const qk_job_t *job = QK_HOLDER(l, const qk_job_t, link);
+    QK_ASSERT(job->field && job->holds > 0);
+    bytes += job->overhead + (int64_t)job->field_bytes;
+  }
+  return bytes;
+}
+
 void check_empty(const qk_server_t *server) {
-  QK_ASSERT(server->service.sessions.count == 0 && qk_link_alone(&server->service.orphans));
-  QK_ASSERT(!qk_sched_user_after(&server->service.sched, NULL));
-  QK_ASSERT(server->service.budget.used == 0 && server->service.sched.length == 0);
+  int64_t held = held_by_setups(&server->service.orphans);
+  for (int i = 0; i < server->service.sessions.count; i++) {
+    const qk_session_t *session = server->service.sessions.at[i];
+    QK_ASSERT(session->njobs > 0);
+    held += held_by_setups(&session->jobs);
+  }
+  QK_ASSERT(held > 0 || !qk_sched_user_after(&server->service.sched, NULL));
+  QK_ASSERT(server->service.budget.used == held && server->service.sched.length == 0);
   QK_ASSERT(accepted == ended(server));
 }
 

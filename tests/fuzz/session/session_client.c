@@ -1,6 +1,7 @@
 #include "tests/fuzz/session/session_client.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,13 +9,13 @@
 #include "proto/control.h"
 #include "tests/fuzz/session/world.h"
 
-enum { RAW = 256 };
+enum { RAW = 256, BLOCK = 4096 };
 
 static struct {
   uint8_t *last; /* packed SUBMIT or CONTRACT */
   size_t bytes;
 } client[CLIENTS];
-static uint8_t message[QK_FRAME_MAX];
+static uint8_t message[QK_FRAME_MAX], block[BLOCK];
 
 void clients_begin(void) {
   for (int i = 0; i < CLIENTS; i++) {
@@ -185,6 +186,27 @@ static void twist(Quark__Submit *s, uint8_t how) {
   }
 }
 
+/* FIELD_OPEN. */
+static void field_open(const qk_session_t *session, int i, uint8_t how, uint8_t number) {
+  Quark__ClientMessage m = QUARK__CLIENT_MESSAGE__INIT;
+  Quark__FieldOpen f = QUARK__FIELD_OPEN__INIT;
+  uint32_t dims[4] = {2, 2, 2, how % 16 == 15 ? 6 : 4};
+  f.request = next_request(session, number);
+  f.kind = how == 255 ? QUARK__FIELD_KIND__FIELD_CLOVER : QUARK__FIELD_KIND__FIELD_GAUGE;
+  f.n_dims = how == 254 ? 3 : 4;
+  f.dims = dims;
+  f.dtype = how & 1 ? QUARK__DTYPE__DTYPE_F64 : QUARK__DTYPE__DTYPE_F32;
+  f.has_reals = how & 2;
+  f.reals = how == 253 ? 17 : 12;
+  f.has_digest = how & 4;
+  f.digest = how & 8 ? 7 : 0;
+  f.has_keep_ms = how & 16;
+  f.keep_ms = how & 32 ? 2000 : 90000;
+  m.body_case = QUARK__CLIENT_MESSAGE__BODY_FIELD_OPEN;
+  m.field_open = &f;
+  say_request(i, &m);
+}
+
 /* NULL: the default. */
 static char *setup_name(uint8_t how) {
   static char *const name[] = {NULL,      "second", "third",  "main",
@@ -201,6 +223,10 @@ static void submit(const qk_session_t *session, int i, tape_t *tape) {
   Quark__Submit s = QUARK__SUBMIT__INIT;
   Quark__Smearing smear = QUARK__SMEARING__INIT;
   const qk_job_t *kept = job_of(session, much / 16);
+  if (kind % 8 == 7) {
+    field_open(session, i, much, number);
+    return;
+  }
   s.request = next_request(session, number);
   s.setup = setup_name(number);
   s.nrhs = counts[much % 14];
@@ -343,7 +369,15 @@ static void plain(int peer, uint8_t how) {
 
 /* ---- setups ---------------------------------------------------------------------------------- */
 
-static void load(int peer, uint8_t which, uint8_t how) {
+/* The n-th of its requests, or one that is not there. */
+static char *field_of(const qk_session_t *session, uint8_t n) {
+  static char text[32];
+  const qk_job_t *job = job_of(session, n);
+  snprintf(text, sizeof text, "field:%llu", job ? (unsigned long long)job->request : 77ull);
+  return text;
+}
+
+static void load(const qk_session_t *session, int peer, uint8_t which, uint8_t how) {
   static char *const gauge[] = {NULL, NULL, "builtin:unit", "nowhere"};
   Quark__ClientMessage m = QUARK__CLIENT_MESSAGE__INIT;
   Quark__Load l = QUARK__LOAD__INIT;
@@ -361,7 +395,7 @@ static void load(int peer, uint8_t which, uint8_t how) {
     l.parameter = parameter;
     l.n_parameter = 1;
   }
-  l.gauge = gauge[how / 4 % 4];
+  l.gauge = how % 32 >= 29 ? field_of(session, how / 32) : gauge[how / 4 % 4];
   l.n_dims = how >= 250 ? 3 : how >= 200 ? 4 : 0;
   l.dims = dims;
   l.has_make_default = true;
@@ -373,7 +407,7 @@ static void load(int peer, uint8_t which, uint8_t how) {
 }
 
 /* LOAD, DROP, MAKE_DEFAULT. */
-static void about_setup(int peer, tape_t *tape) {
+static void about_setup(const qk_session_t *session, int peer, tape_t *tape) {
   const uint8_t which = tape_byte(tape), how = tape_byte(tape);
   Quark__ClientMessage m = QUARK__CLIENT_MESSAGE__INIT;
   Quark__Drop drop = QUARK__DROP__INIT;
@@ -382,7 +416,7 @@ static void about_setup(int peer, tape_t *tape) {
   drop.has_now = true;
   drop.now = how % 2;
   if (which < 64 || which >= 250) {
-    load(peer, which, how);
+    load(session, peer, which, how);
   } else if (which < 160) {
     m.body_case = QUARK__CLIENT_MESSAGE__BODY_DROP;
     m.drop = &drop;
@@ -417,6 +451,19 @@ static void bind_data(const qk_session_t *session, int i, uint8_t how) {
   send_frame(CLIENT_PEER_DATA + (how >= 230 ? (i + 1) % CLIENTS : i), &frame, how);
 }
 
+/* Unit links, or what solves do not look at. */
+static void fill(const qk_job_t *job, uint32_t rhs, uint64_t offset, uint8_t *to, size_t bytes) {
+  const bool f64 = job->dtype == QUARK__DTYPE__DTYPE_F64;
+  const uint64_t real = f64 ? 8 : 4;
+  memset(to, job->field ? 0 : (int)rhs, bytes);
+  for (uint64_t at = (offset + real - 1) / real; job->field && (at + 1) * real <= offset + bytes;
+       at++) {
+    const double x = at % job->field->reals % 8 == 0; /* 0, 8 and 16 are the diagonal */
+    const float y = (float)x;
+    memcpy(to + at * real - offset, f64 ? (const void *)&x : &y, real);
+  }
+}
+
 /* The next chunk of an upload, or something like it. */
 static void upload(const qk_job_t *job, int i, uint8_t how) {
   if (job->contraction || job->upload_next >= job->nrhs * job->field_bytes) return;
@@ -431,15 +478,16 @@ static void upload(const qk_job_t *job, int i, uint8_t how) {
   if (how % 4 == 3 && left > 100) frame.chunk_bytes = 100;
   if (how == 242 && frame.offset >= 100) frame.offset -= 100; /* again, and too much */
   if (how == 241) frame.offset = 0;
-  memset(message + QK_FRAME_HEADER, (int)frame.rhs, frame.chunk_bytes);
+  fill(job, frame.rhs, frame.offset, message + QK_FRAME_HEADER, frame.chunk_bytes);
   if (frame.offset + frame.chunk_bytes == frame.field_bytes) {
     qk_field_hash_t *hash = qk_field_hash_create();
     QK_ASSERT(hash);
     qk_field_hash_init(hash, frame.by_blocks);
-    for (uint64_t done = 0; done < frame.field_bytes; done += frame.chunk_bytes)
-      qk_field_hash_update(hash, message + QK_FRAME_HEADER,
-                           frame.field_bytes - done < frame.chunk_bytes ? frame.field_bytes - done
-                                                                        : frame.chunk_bytes);
+    for (uint64_t done = 0, n; done < frame.field_bytes; done += n) {
+      n = frame.field_bytes - done < BLOCK ? frame.field_bytes - done : BLOCK;
+      fill(job, frame.rhs, done, block, n);
+      qk_field_hash_update(hash, block, n);
+    }
     frame.field_checksum = qk_field_hash_digest(hash) + (how == 240);
     qk_field_hash_destroy(hash);
   }
@@ -477,7 +525,7 @@ bool client_acts(const qk_server_t *server, tape_t *tape) {
     submit(session, i, tape);
     return true;
   case 2:
-    about_setup(i, tape);
+    about_setup(session, i, tape);
     return false;
   case 3:
     if (client[i].last) world_say(WORLD_CONTROL, i, client[i].last, client[i].bytes, 1);

@@ -31,6 +31,7 @@ void promise_nothing(void) {
 /* What an engine has written first of all (world_stamp). */
 static uint64_t stamp_of(const qk_rhs_t *rhs) {
   uint64_t stamp = 0;
+  if (rhs->job->field) return rhs->state >= QK_RHS_ENDED && rhs->solution ? rhs->digest : 0;
   if (rhs->state >= QK_RHS_ENDED && rhs->solution)
     memcpy(&stamp, rhs->solution->data, sizeof stamp);
   return stamp;

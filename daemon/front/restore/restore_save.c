@@ -3,7 +3,7 @@
 
 #include "daemon/base/log.h"
 #include "daemon/base/plural.h"
-#include "daemon/front/service/restore.h"
+#include "daemon/front/restore/restore.h"
 #include "daemon/front/service/upload.h"
 #include "daemon/front/state/spill.h"
 #include "daemon/front/state/strays.h"
@@ -60,7 +60,8 @@ static void leave_job(qk_job_t *job, void *stay) {
       n += rhs->source->stays;
     }
     if (rhs->solution) {
-      if (is_over(job) || rhs->spilled || qk_restore_can_make(rhs)) rhs->solution->stays = false;
+      if (is_over(job) || rhs->spilled || (job->field && rhs->spooled) || qk_restore_can_make(rhs))
+        rhs->solution->stays = false;
       n += rhs->solution->stays;
     }
   }

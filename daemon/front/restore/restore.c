@@ -1,4 +1,4 @@
-#include "daemon/front/service/restore.h"
+#include "daemon/front/restore/restore_impl.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +9,7 @@
 #include "daemon/base/log.h"
 #include "daemon/base/plural.h"
 #include "daemon/front/host/runtime.h"
+#include "daemon/front/service/fields.h"
 #include "daemon/front/service/filing.h"
 #include "daemon/front/service/job_hooks.h"
 #include "daemon/front/service/limits.h"
@@ -24,32 +25,16 @@ static const double PASSED = 1e-9; /* seconds of the loop's clock: a deadline th
 
 /* ---- requests ------------------------------------------------------------------------------ */
 
-static const qk_outcome_t GONE = {
-    .status = QK_EXPIRED,
-    .text = "its solution was in memory that is lost (/dev/shm) and cannot be computed again"};
-
-typedef struct scene {
-  qk_service_t *service;
-  double now;
-  qk_setup_t *away;                    /* setups that were dropped */
-  qk_err_t err;                        /* a setup that cannot be made */
-  qk_err_t shortage;                   /* of memory, for what was promised */
-  bool nameless;                       /* the operator of the command line's setup was lost */
-  qk_job_t *job;                       /* whose rows are read */
-  int64_t jobs, own, rhs, again, lost; /* own: jobs for the setup of the command line */
-} scene_t;
-
 static bool on_note(void *unused, const char *key, const char *value, qk_err_t *why) {
   (void)unused;
   return qk_rows_check_note(key, value, why) == QK_OK;
 }
 
 /* That of the command line is there under its name in any case. */
-static bool is_named(const qk_service_t *service, const char *name) {
-  if (strcmp(name, service->settings->setup_name) == 0) return false;
-  for (int m = 0; m < QK_SETUPS_MAX; m++)
-    if (service->setup[m] && strcmp(service->setup[m]->name, name) == 0) return true;
-  return false;
+static bool is_named(const qk_setup_t *setup) {
+  const qk_service_t *service = setup->service;
+  if (!setup->owner[0] && strcmp(setup->name, service->settings->setup_name) == 0) return false;
+  return qk_setups_named(service, setup->owner, setup->name) != NULL;
 }
 
 /* One that this command line forbids is no damage: its operator says what is to become of it. */
@@ -73,7 +58,7 @@ static bool on_setup(void *arg, const qk_setup_row_t *row, qk_err_t *why) {
     scene->away = setup;
     return true;
   }
-  if (is_named(scene->service, setup->name))
+  if (is_named(setup))
     qk_fail(why, QK_BAD_FORMAT, "another setup is named %s", setup->name);
   else if (qk_setups_place(setup, why) == QK_OK)
     return true;
@@ -120,190 +105,6 @@ static bool on_session(void *arg, const qk_session_row_t *row, qk_err_t *why) {
   return true;
 }
 
-static bool is_file(const qk_job_t *job) {
-  return !job->contraction && job->source == QUARK__SOURCE_KIND__SOURCE_FILE;
-}
-
-/* What was promised stays where it is: the start ends. */
-static void run_short(scene_t *scene, const qk_rhs_t *rhs, const qk_err_t *why) {
-  if (scene->shortage.code != QK_OK) return;
-  qk_fail(&scene->shortage, QK_NO_MEMORY,
-          "request %llu, rhs %u of %s: %s: nothing is lost; make room and start quarkd again",
-          (unsigned long long)rhs->job->request, rhs->index, scene->service->settings->state,
-          why->text);
-}
-
-/* From shared memory. whole: an upload with its checksum. */
-static bool adopt_source(scene_t *scene, qk_rhs_t *rhs, const char *name, bool whole) {
-  const qk_job_t *job = rhs->job;
-  qk_err_t absent = {0};
-  if (qk_shm_adopt(job->space, name, job->field_bytes, &rhs->source, &absent) != QK_OK) {
-    if (absent.code == QK_NO_MEMORY) run_short(scene, rhs, &absent);
-    return false;
-  }
-  const uint8_t *data = whole ? qk_shm_data(rhs->source, &absent) : NULL;
-  qk_status_t sound = !whole ? QK_OK : data ? QK_OK : QK_NO_MEMORY;
-  if (data) sound = qk_field_check(data, job->field_bytes, rhs->checksum);
-  if (data && sound == QK_NO_MEMORY) qk_fail(&absent, sound, "no memory to check its source");
-  if (sound == QK_NO_MEMORY) run_short(scene, rhs, &absent);
-  qk_shm_unmap(rhs->source);
-  if (sound != QK_BAD_CHECKSUM) return true;
-  qk_warn("journal", "request %llu, rhs %u: its source in shared memory is damaged",
-          (unsigned long long)job->request, rhs->index);
-  qk_shm_destroy(rhs->source);
-  rhs->source = NULL;
-  return false;
-}
-
-/* The uploaded field from the spool. */
-static bool read_source(scene_t *scene, qk_rhs_t *rhs) {
-  const qk_job_t *job = rhs->job;
-  qk_err_t err = {0};
-  qk_status_t status = qk_shm_create(job->space, job->field_bytes, &rhs->source, &err);
-  uint8_t *data = status == QK_OK ? qk_shm_data(rhs->source, &err) : NULL;
-  if (status == QK_OK && !data) status = QK_NO_MEMORY;
-  if (status != QK_OK) { /* of the file nothing is known yet */
-    run_short(scene, rhs, &err);
-  } else {
-    status = qk_spool_read(scene->service->spool, job->entry.id, rhs->index, rhs->checksum, data,
-                           job->field_bytes, &err);
-    if (status == QK_NO_MEMORY) run_short(scene, rhs, &err);
-  }
-  if (status == QK_OK) {
-    qk_shm_unmap(rhs->source);
-    return true;
-  }
-  qk_shm_destroy(rhs->source);
-  rhs->source = NULL;
-  if (scene->shortage.code != QK_OK) return false;
-  qk_warn("journal", "request %llu, rhs %u: %s", (unsigned long long)job->request, rhs->index,
-          err.text);
-  rhs->spooled = false;
-  rhs->job->entry.spooled--;
-  return false;
-}
-
-/* The uploaded field from shared memory, or else from the spool. */
-static bool find_source(scene_t *scene, qk_rhs_t *rhs, const char *name, bool whole) {
-  return adopt_source(scene, rhs, name, whole) || (rhs->spooled && read_source(scene, rhs));
-}
-
-/* Has not ended: an upload without its bytes goes back to uploading, a file is read again. */
-static void restore_open(scene_t *scene, qk_rhs_t *rhs, qk_rhs_state_t state, const char *source) {
-  if (!qk_job_is_upload(rhs->job) && !is_file(rhs->job)) return;
-  const bool whole = qk_job_is_upload(rhs->job) && state != QK_RHS_UPLOADING;
-  const bool found = find_source(scene, rhs, source, whole);
-  if (state != QK_RHS_UPLOADING && found) rhs->state = QK_RHS_QUEUED;
-}
-
-bool qk_restore_is_of_another(const qk_job_t *job) {
-  const qk_setup_t *setup = job->setup;
-  return job->config != setup->digest || !qk_shape_same(&job->shape, &setup->shape);
-}
-
-/* Its solution is gone. True where it will be made again. */
-static bool make_again(scene_t *scene, qk_rhs_t *rhs, qk_rhs_state_t state, const char *source) {
-  if (state == QK_RHS_ACKED || qk_restore_is_of_another(rhs->job)) return false;
-  const bool found = !(qk_job_is_upload(rhs->job) || is_file(rhs->job)) ||
-                     find_source(scene, rhs, source, qk_job_is_upload(rhs->job));
-  if (!found && qk_job_is_upload(rhs->job)) return false;
-  rhs->state = found ? QK_RHS_QUEUED : QK_RHS_UPLOADING;
-  rhs->attempt++;
-  rhs->digested = false;
-  scene->again++;
-  return true;
-}
-
-/* Its row is invalid: it begins again, with a higher attempt number than its client may have
- * seen. */
-static void begin_anew(scene_t *scene, qk_rhs_t *rhs, const qk_rhs_t *row) {
-  rhs->attempt = row->attempt + 1;
-  if (row->state == QK_RHS_ACKED) {
-    qk_rhs_end(rhs, &GONE, scene->now);
-    qk_rhs_ack(rhs);
-  } else {
-    scene->again++;
-  }
-  rhs->marked = true;
-}
-
-/* From shared memory, where it is still what it was. */
-static bool adopt_solution(scene_t *scene, qk_rhs_t *rhs, const qk_rhs_t *row, const char *name) {
-  const qk_job_t *job = rhs->job;
-  qk_err_t absent = {0};
-  if (qk_shm_adopt(job->space, name, job->field_bytes, &rhs->solution, &absent) != QK_OK) {
-    if (absent.code == QK_NO_MEMORY) run_short(scene, rhs, &absent);
-    return false;
-  }
-  rhs->digested = row->digested;
-  rhs->digest = row->digest;
-  const uint8_t *data = row->digested ? qk_shm_data(rhs->solution, &absent) : NULL;
-  const bool sound = !data || qk_checksum(data, job->field_bytes) == row->digest;
-  qk_shm_unmap(rhs->solution);
-  if (sound) return true;
-  qk_warn("journal", "request %llu, rhs %u: its solution in shared memory is damaged",
-          (unsigned long long)job->request, rhs->index);
-  qk_shm_destroy(rhs->solution);
-  rhs->solution = NULL;
-  rhs->digested = rhs->spilled; /* that of the file, too */
-  return false;
-}
-
-/* As it was, or near to it. */
-static void restore_rhs(scene_t *scene, qk_rhs_t *rhs, const qk_rhs_t *row, const char *source,
-                        const char *solution) {
-  qk_job_t *job = rhs->job;
-  qk_outcome_t outcome = row->outcome;
-  rhs->losses = row->losses;
-  rhs->attempt = row->attempt;
-  rhs->checksum = row->checksum;
-  rhs->spooled = row->spooled;
-  job->entry.spooled += row->spooled;
-  if (row->state < QK_RHS_ENDED) {
-    restore_open(scene, rhs, row->state, source);
-    return;
-  }
-  const bool kept = job->sink == QUARK__SINK__SINK_KEEP;
-  bool spilled = outcome.written && row->spilled && qk_spill_restore(job->spill, rhs, row);
-  const bool had = outcome.written && (solution[0] || row->spilled);
-  bool here = had && adopt_solution(scene, rhs, row, solution);
-  if (!here && spilled && kept) {
-    qk_err_t err = {0};
-    const qk_status_t loaded = qk_spill_load(job->spill, rhs, &err);
-    if (loaded == QK_NO_MEMORY) run_short(scene, rhs, &err);
-    here = spilled = loaded == QK_OK;
-  }
-  if (scene->shortage.code != QK_OK) return;
-  if (here && qk_job_is_upload(job) && !rhs->spooled && row->state == QK_RHS_ENDED && source[0] &&
-      adopt_source(scene, rhs, source, true))
-    qk_rhs_unsave(rhs, scene->now);
-  if (had && !here && !spilled) {
-    if (make_again(scene, rhs, row->state, source)) return;
-    scene->lost++;
-    outcome.written = false;
-    if (row->state == QK_RHS_ENDED) outcome = GONE;
-  }
-  qk_rhs_end(rhs, &outcome, scene->now);
-  if (spilled && !rhs->solution) qk_rhs_unload(rhs);
-  if (!spilled && !rhs->solution) qk_rhs_drop_solution(rhs); /* as it was */
-  if (row->state == QK_RHS_ACKED) qk_rhs_ack(rhs);
-  rhs->recorded = true;
-  rhs->marked = had && !outcome.written; /* lost, and stays so, whatever the next front finds */
-}
-
-static bool on_rhs(void *arg, const qk_rhs_row_t *row, qk_err_t *why) {
-  scene_t *scene = arg;
-  qk_rhs_t *rhs = &scene->job->rhs[row->rhs.index];
-  if (row->damaged)
-    begin_anew(scene, rhs, &row->rhs);
-  else if (qk_rows_check_rhs(row, scene->job, why) != QK_OK)
-    return false;
-  else
-    restore_rhs(scene, rhs, &row->rhs, row->source, row->solution);
-  if (scene->shortage.code != QK_OK) *why = scene->shortage;
-  return scene->shortage.code == QK_OK;
-}
-
 /* Where the upload continues: before the first incomplete field of which either nothing or all
  * expected bytes are here; after a field that has ended during its upload. */
 static void restore_upload(qk_job_t *job, uint64_t next) {
@@ -318,18 +119,57 @@ static void restore_upload(qk_job_t *job, uint64_t next) {
   qk_job_resume_upload(job, next);
 }
 
+static qk_status_t make_field(const qk_job_row_t *row, const qk_terms_t *given, qk_job_t **job,
+                              qk_err_t *err) {
+  Quark__FieldOpen *m = quark__field_open__unpack(NULL, row->message_bytes, row->message);
+  qk_status_t status = QK_BAD_FORMAT;
+  if (m && qk_job_check_field(m, err) == QK_OK) {
+    const qk_shape_t shape = qk_job_field_shape(m);
+    qk_terms_t terms = *given;
+    terms.shape = &shape;
+    status = qk_job_create_field(m, &terms, job, err);
+  }
+  if (m) quark__field_open__free_unpacked(m, NULL);
+  return status;
+}
+
+static qk_status_t make_contraction(const qk_job_row_t *row, const qk_terms_t *terms,
+                                    qk_job_t **job, qk_err_t *err) {
+  Quark__Contract *m = quark__contract__unpack(NULL, row->message_bytes, row->message);
+  qk_status_t status = QK_BAD_FORMAT;
+  if (m && qk_job_check_contract(m, terms->shape, err) == QK_OK)
+    status = qk_job_create_contract(m, terms, job, err);
+  if (m) quark__contract__free_unpacked(m, NULL);
+  return status;
+}
+
+static qk_status_t make_submit(const scene_t *scene, const qk_job_row_t *row,
+                               const qk_terms_t *terms, qk_job_t **job, qk_err_t *err) {
+  Quark__Submit *m = quark__submit__unpack(NULL, row->message_bytes, row->message);
+  qk_status_t status = QK_BAD_FORMAT;
+  if (m && qk_job_check(m, terms->shape, err) == QK_OK &&
+      qk_job_check_action(m, qk_values_action(&terms->setup->settings.op), err) == QK_OK)
+    status = qk_job_create(m, terms, job, err);
+  if (status == QK_OK && (status = qk_filing_create(scene->service, *job, m, err)) != QK_OK) {
+    qk_job_destroy(*job);
+    *job = NULL;
+  }
+  if (m) quark__submit__free_unpacked(m, NULL);
+  return status;
+}
+
 static qk_status_t remake(const scene_t *scene, qk_session_t *session, const qk_job_row_t *row,
                           qk_job_t **job, qk_err_t *err) {
   const qk_service_t *service = scene->service;
-  qk_setup_t *setup = setup_of(scene, row->setup);
+  qk_setup_t *setup = row->field ? service->depot : setup_of(scene, row->setup);
   if (!setup) return qk_fail(err, QK_NOT_FOUND, "its setup is not there");
-  if (row->setup == 0 && scene->nameless)
+  if (row->setup == 0 && scene->nameless && !row->field)
     return qk_fail(err, QK_NOT_FOUND, "its operator is not known");
   qk_shape_t shape = setup->shape;
   uint64_t config = setup->digest;
   if (qk_rows_lattice(row->lattice, &shape, &config, err) != QK_OK) return err->code;
   if (shape.dims[0] == 0) return qk_fail(err, QK_NOT_FOUND, "its lattice is not known");
-  if (setup->shape.dims[0] == 0) { /* its note is lost */
+  if (setup->shape.dims[0] == 0 && !row->field) { /* its note is lost */
     setup->shape = shape;
     setup->digest = config;
   }
@@ -349,23 +189,9 @@ static qk_status_t remake(const scene_t *scene, qk_session_t *session, const qk_
                             .user = session->user,
                             .keep = service->settings->keep_time,
                             .again = true};
-  qk_status_t status = QK_BAD_FORMAT;
-  if (row->contraction) {
-    Quark__Contract *m = quark__contract__unpack(NULL, row->message_bytes, row->message);
-    if (m && qk_job_check_contract(m, &shape, err) == QK_OK)
-      status = qk_job_create_contract(m, &terms, job, err);
-    if (m) quark__contract__free_unpacked(m, NULL);
-  } else {
-    Quark__Submit *m = quark__submit__unpack(NULL, row->message_bytes, row->message);
-    if (m && qk_job_check(m, &shape, err) == QK_OK &&
-        qk_job_check_action(m, qk_values_action(&setup->settings.op), err) == QK_OK)
-      status = qk_job_create(m, &terms, job, err);
-    if (status == QK_OK && (status = qk_filing_create(scene->service, *job, m, err)) != QK_OK) {
-      qk_job_destroy(*job);
-      *job = NULL;
-    }
-    if (m) quark__submit__free_unpacked(m, NULL);
-  }
+  qk_status_t status = row->field         ? make_field(row, &terms, job, err)
+                       : row->contraction ? make_contraction(row, &terms, job, err)
+                                          : make_submit(scene, row, &terms, job, err);
   if (status == QK_OK) status = qk_rows_check_job(row, *job, err);
   const qk_job_t *same = status == QK_OK ? qk_session_job(session, (*job)->request) : NULL;
   if (same && !same->forgotten && !row->forgotten) /* a client may have come back under its id */
@@ -394,12 +220,15 @@ static void enter(scene_t *scene, qk_session_t *session, qk_job_t *job) {
   qk_err_t err = {0};
   const bool other = qk_restore_is_of_another(job);
   qk_session_adopt(session, job);
+  if (job->field && (job->rhs[0].kept || job->ended == 0)) qk_fields_enter(service, job);
   if (other)
     qk_fail(&err, QK_ENGINE_LOST, "the gauge configuration has changed");
   else if (qk_kept_bind(session, job, &err) != QK_OK)
     err.code = QK_NOT_FOUND; /* it was there when the job was accepted */
-  else if (job->ended < job->nrhs && job->setup->index < 0)
+  else if (job->ended < job->nrhs && job->setup->index < 0 && !job->field)
     qk_setups_place(job->setup, &err);
+  if (err.code == QK_OK && job->ended < job->nrhs && !qk_fields_bind_again(job->setup))
+    qk_fail(&err, QK_NOT_FOUND, "the links of its setup are gone: send them again");
   if (err.code != QK_OK) give_up(service, job, &err);
   qk_queue_open(job);
   qk_upload_promise(job);
@@ -412,14 +241,15 @@ static void enter(scene_t *scene, qk_session_t *session, qk_job_t *job) {
   }
   qk_filing_begin(job);
   scene->jobs++;
-  scene->own += job->setup->id == 0;
+  scene->own += job->setup->id == 0 && !job->field;
   scene->rhs += job->nrhs - job->ended;
   if (other && qk_kept_count(job) > 0) qk_queue_expire(service, job);
 }
 
 static void discard_output(qk_service_t *service, const qk_job_row_t *row) {
-  Quark__Submit *m =
-      row->contraction ? NULL : quark__submit__unpack(NULL, row->message_bytes, row->message);
+  Quark__Submit *m = row->contraction || row->field
+                         ? NULL
+                         : quark__submit__unpack(NULL, row->message_bytes, row->message);
   if (!m) return;
   qk_filing_discard(service, row->client_id, m);
   quark__submit__free_unpacked(m, NULL);
@@ -445,7 +275,7 @@ static bool on_job(void *arg, const qk_job_row_t *row, qk_err_t *why) {
   for (uint32_t i = 0; i < job->nrhs; i++)
     job->rhs[i].attempt = qk_journal_is_recovered(service->journal); /* until its row is read */
   const qk_status_t status =
-      qk_journal_each_rhs(service->journal, row->id, job->nrhs, on_rhs, scene, &err);
+      qk_journal_each_rhs(service->journal, row->id, job->nrhs, qk_restore_rhs, scene, &err);
   if (status == QK_NO_MEMORY || status == QK_IO_ERROR) {
     service->space.leave = true; /* and stays so: the start ends */
     qk_job_destroy(job);
@@ -460,6 +290,17 @@ static bool on_job(void *arg, const qk_job_row_t *row, qk_err_t *why) {
   job->forgotten = row->forgotten;
   enter(scene, session, job);
   return true;
+}
+
+/* Private setups without their links go. */
+static void bind_setups(qk_service_t *service) {
+  for (int m = 0; m < QK_SETUPS_MAX; m++) {
+    qk_setup_t *setup = service->setup[m];
+    if (!setup || qk_fields_bind_again(setup)) continue;
+    qk_warn("setups", "%s is dropped: its links (%s) are gone", setup->site_name,
+            setup->settings.gauge);
+    qk_setups_lose(setup);
+  }
 }
 
 static bool is_over(const qk_job_t *job) {
@@ -521,6 +362,7 @@ static qk_status_t restore(qk_service_t *service, qk_err_t *err) {
   if (status == QK_OK) status = qk_journal_each_job(service->journal, on_job, &scene, err);
   if (status == QK_OK && scene.own > 0) status = check_operator(service, err);
   if (status == QK_OK) status = qk_filing_resume(service, err);
+  if (status == QK_OK) bind_setups(service);
   if (status == QK_OK) forget_again(service);
   put_away(&scene);
   if (status != QK_OK) return status;

@@ -1,9 +1,9 @@
 /*
- * gauge_su3.h: 3x3 complex matrices in host memory, as 18 doubles, row-major, re and im
+ * su3.h: 3x3 complex matrices in host memory, as 18 doubles, row-major, re and im
  * interleaved. Outputs must not overlap inputs.
  */
-#ifndef QK_ENGINE_GAUGE_SU3_H
-#define QK_ENGINE_GAUGE_SU3_H
+#ifndef QK_BASE_SU3_H
+#define QK_BASE_SU3_H
 
 /* c = a b */
 static inline void qk_su3_mul(double *restrict c, const double *a, const double *b) {

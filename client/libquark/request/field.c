@@ -1,0 +1,63 @@
+/* field.c: links from the memory of the client. */
+#include <math.h>
+#include <string.h>
+
+#include "client/libquark/connection/error.h"
+#include "client/libquark/request/submit.h"
+#include "daemon/base/links/links.h"
+
+void quark_field_params_init(quark_field_params_t *params) {
+  *params = (quark_field_params_t){.dtype = QUARK_F64, .reals = 18, .plaquette = NAN};
+}
+
+void quark_gauge_digest(const void *links, quark_dtype_t dtype, uint32_t reals,
+                        const uint64_t *site, size_t sites, uint64_t *sum) {
+  const int bits = dtype == QUARK_F32 ? 32 : 64;
+  const size_t bytes = (size_t)4 * reals * (size_t)bits / 8;
+  qk_links_sum_t all = {0};
+  double wide[QK_LINKS_SITE];
+  for (size_t i = 0; i < sites; i++) {
+    qk_links_widen((const char *)links + i * bytes, bits, (int)reals, wide);
+    qk_links_add(wide, site ? site[i] : i, false, &all);
+  }
+  *sum += all.digest;
+}
+
+static uint8_t *pack(uint64_t number, const quark_field_params_t *p, size_t *bytes) {
+  Quark__FieldOpen open = QUARK__FIELD_OPEN__INIT;
+  Quark__ClientMessage message = QUARK__CLIENT_MESSAGE__INIT;
+  open.request = number;
+  open.kind = QUARK__FIELD_KIND__FIELD_GAUGE;
+  open.n_dims = 4;
+  open.dims = (uint32_t *)(uintptr_t)p->dims;
+  open.dtype = (Quark__Dtype)p->dtype;
+  open.has_reals = true;
+  open.reals = p->reals;
+  open.has_digest = p->has_digest;
+  open.digest = p->digest;
+  open.has_plaquette = !isnan(p->plaquette);
+  open.plaquette = p->plaquette;
+  open.has_keep_ms = p->keep_ms > 0;
+  open.keep_ms = p->keep_ms;
+  message.body_case = QUARK__CLIENT_MESSAGE__BODY_FIELD_OPEN;
+  message.field_open = &open;
+  return qk_control_pack(&message.base, bytes);
+}
+
+quark_code_t quark_field_open(quark_connection_t *conn, const quark_field_params_t *params,
+                              uint64_t *field, uint64_t *bytes, bool *present, quark_error_t *err) {
+  pthread_mutex_lock(&conn->lock);
+  quark_code_t code = quark__check_alive_locked(conn, err);
+  if (code == QUARK_OK) {
+    request_t *r = quark__request_new(conn, 1);
+    if (r) {
+      r->keep = true;
+      r->feature = QK_FEATURE_FIELDS;
+      r->submit = pack(r->number, params, &r->submit_bytes);
+    }
+    code = quark__submit_locked(conn, r, "FIELD_OPEN", field, bytes, err);
+    if (code == QUARK_OK) *present = quark__request_find_locked(conn, *field)->up.capacity == 0;
+  }
+  pthread_mutex_unlock(&conn->lock);
+  return code;
+}

@@ -1,0 +1,302 @@
+#include "daemon/front/service/fields.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "daemon/base/links/links.h"
+#include "daemon/base/log.h"
+#include "daemon/base/mem.h"
+#include "daemon/front/service/queue.h"
+
+static const char FIELD[] = "field:", DIGEST[] = "digest:";
+
+/* ---- which there are ------------------------------------------------------------------------- */
+
+qk_status_t qk_fields_open(qk_service_t *service, qk_err_t *err) {
+  qk_link_init(&service->fields);
+  return qk_setup_create(service, "fields", service->settings, qk_service_now(service),
+                         &service->depot, err);
+}
+
+void qk_fields_close(qk_service_t *service) {
+  qk_setup_release(service->depot);
+  service->depot = NULL;
+}
+
+void qk_fields_enter(qk_service_t *service, qk_job_t *job) {
+  qk_list_append(&service->fields, &job->field_link);
+}
+
+static bool is_of(const qk_job_t *job, const char *user) {
+  return strcmp(qk_sched_user_name(job->user), user) == 0;
+}
+
+qk_status_t qk_fields_check_user(const qk_service_t *service, const char *user, qk_err_t *err) {
+  int n = 0;
+  for (const qk_link_t *l = service->fields.next; l != &service->fields; l = l->next)
+    n += is_of(QK_HOLDER(l, const qk_job_t, field_link), user);
+  if (n < QK_USER_FIELDS_MAX) return QK_OK;
+  return qk_fail(err, QK_BUSY, "this user has %d fields, the limit is %d: release one", n,
+                 QK_USER_FIELDS_MAX);
+}
+
+qk_job_t *qk_fields_find(const qk_service_t *service, const char *user, uint64_t digest) {
+  for (const qk_link_t *l = service->fields.prev; l != &service->fields; l = l->prev) {
+    qk_job_t *job = QK_HOLDER(l, qk_job_t, field_link);
+    if (job->rhs[0].kept && job->rhs[0].digest == digest && is_of(job, user)) return job;
+  }
+  return NULL;
+}
+
+static qk_setup_t *public_setup(const qk_service_t *service, uint64_t digest) {
+  for (int m = 0; m < QK_SETUPS_MAX; m++) {
+    qk_setup_t *setup = service->setup[m];
+    if (!setup || setup->owner[0] || !qk_setup_serves(setup)) continue;
+    if (setup->shape.dims[0] > 0 && setup->digest == digest) return setup;
+  }
+  return NULL;
+}
+
+static bool are_equal(const uint32_t *dims, const qk_shape_t *shape) {
+  return !dims || memcmp(dims, shape->dims, sizeof shape->dims) == 0;
+}
+
+bool qk_fields_are_here(const qk_service_t *service, const char *user, uint64_t digest,
+                        const uint32_t *dims) {
+  qk_job_t *job = qk_fields_find(service, user, digest);
+  const qk_setup_t *setup = public_setup(service, digest);
+  if (job) job->used_at = qk_service_now(service);
+  return (job && are_equal(dims, &job->shape)) || (setup && are_equal(dims, &setup->shape));
+}
+
+/* ---- the check ------------------------------------------------------------------------------- */
+
+enum { PARTS = 4 };
+
+typedef struct part {
+  uv_work_t work;
+  qk_field_check_t *check;
+  uint64_t from, until; /* sites */
+  qk_links_sum_t sum;
+} part_t;
+
+struct qk_field_check {
+  qk_rhs_t *rhs; /* NULL: abandoned */
+  void *data;    /* a mapping of its own: the field may go meanwhile */
+  size_t bytes;
+  int bits, reals;
+  uint64_t volume, slice; /* sites of the lattice, and of a time slice */
+  int left;
+  part_t part[PARTS];
+};
+
+static void run(uv_work_t *work) {
+  part_t *p = work->data;
+  const qk_field_check_t *c = p->check;
+  const size_t site_bytes = (size_t)c->reals * 4 * (size_t)c->bits / 8;
+  double site[QK_LINKS_SITE];
+  for (uint64_t n = p->from; n < p->until; n++) {
+    qk_links_widen((const uint8_t *)c->data + n * site_bytes, c->bits, c->reals, site);
+    qk_links_add(site, n, n >= c->volume - c->slice, &p->sum);
+  }
+}
+
+/* The first thing that is wrong; QK_OK: nothing. text: of an outcome. */
+static qk_status_t judge(const qk_job_t *job, const qk_links_sum_t *sum, char *text, size_t size) {
+  const uint32_t *dims = job->shape.dims;
+  const int bits = job->dtype == QUARK__DTYPE__DTYPE_F32 ? 32 : 64;
+  const double limit = qk_links_limit(bits);
+  uint64_t at = sum->site;
+  uint32_t x[4];
+  for (int mu = 0; mu < 4; mu++, at /= dims[mu - 1]) x[mu] = (uint32_t)(at % dims[mu]);
+  if (!(sum->worst <= limit)) {
+    snprintf(text, size,
+             "link U_%c at x y z t = %u %u %u %u is not SU(3): off by %.3g, the limit for %d bits "
+             "is %g",
+             "xyzt"[sum->mu], x[0], x[1], x[2], x[3], sum -> worst, bits, limit);
+    return QK_NOT_UNITARY;
+  }
+  if (qk_links_are_torn(sum)) {
+    snprintf(text, size,
+             "%.0f of the links from the last time slice to the first are zero, and %.0f are not",
+             sum->zeros, sum->closing);
+    return QK_NOT_UNITARY;
+  }
+  if (!job->field->has_digest || job->field->digest == sum->digest) return QK_OK;
+  snprintf(text, size, "the links have the digest %016" PRIx64 ", FIELD_OPEN says %016" PRIx64,
+           sum->digest, job->field->digest);
+  return QK_BAD_CHECKSUM;
+}
+
+static void finish(qk_rhs_t *rhs, const qk_links_sum_t *sum) {
+  qk_job_t *job = rhs->job;
+  qk_service_t *service = job->setup->service;
+  qk_outcome_t outcome = {.true_residual = sum->unitarity};
+  outcome.status = judge(job, sum, outcome.text, sizeof outcome.text);
+  outcome.written = outcome.status == QK_OK;
+  if (outcome.written) {
+    rhs->digest = sum->digest;
+    rhs->digested = true;
+    qk_rhs_keep_field(rhs);
+  }
+  qk_log(QK_LOG_INFO, "fields", job->name, "%s%s, digest %016" PRIx64,
+         outcome.written ? "links are here" : "links are refused: ", outcome.text, sum->digest);
+  qk_rhs_end(rhs, &outcome, qk_service_now(service));
+  qk_queue_ended(service, rhs);
+}
+
+static void after(uv_work_t *work, int cancelled) {
+  qk_field_check_t *c = ((part_t *)work->data)->check;
+  (void)cancelled;
+  if (--c->left > 0) return;
+  munmap(c->data, c->bytes);
+  for (int i = 1; i < PARTS; i++) qk_links_join(&c->part[0].sum, &c->part[i].sum);
+  if (c->rhs) {
+    c->rhs->job->checking = NULL;
+    finish(c->rhs, &c->part[0].sum);
+  }
+  qk_free(c);
+}
+
+static bool map(qk_field_check_t *c, const qk_shm_t *field) {
+  const int fd = qk_shm_open(field, O_RDONLY);
+  c->bytes = field->bytes;
+  c->data = fd < 0 ? MAP_FAILED : mmap(NULL, c->bytes, PROT_READ, MAP_SHARED, fd, 0);
+  if (fd >= 0) close(fd);
+  return c->data != MAP_FAILED;
+}
+
+void qk_fields_check(qk_service_t *service, qk_rhs_t *rhs) {
+  qk_job_t *job = rhs->job;
+  if (rhs->state != QK_RHS_QUEUED || job->checking) return;
+  qk_field_check_t *c = qk_calloc(1, sizeof *c);
+  if (!c || !map(c, rhs->source)) {
+    qk_free(c);
+    qk_queue_end(service, rhs, QK_NO_MEMORY, "no memory to check the links");
+    return;
+  }
+  c->rhs = rhs;
+  c->bits = job->dtype == QUARK__DTYPE__DTYPE_F32 ? 32 : 64;
+  c->reals = (int)job->field->reals;
+  c->volume = qk_shape_sites(&job->shape);
+  c->slice = c->volume / job->shape.dims[3];
+  c->left = PARTS;
+  job->checking = c;
+  for (int i = 0; i < PARTS; i++) {
+    part_t *p = &c->part[i];
+    *p = (part_t){.check = c,
+                  .from = c->volume * (uint64_t)i / PARTS,
+                  .until = c->volume * (uint64_t)(i + 1) / PARTS};
+    p->work.data = p;
+    uv_queue_work(&service->loop->uv, &p->work, run, after);
+  }
+}
+
+void qk_fields_abandon(qk_job_t *job) {
+  if (job->checking) job->checking->rhs = NULL;
+  job->checking = NULL;
+}
+
+/* ---- what setups are made of ----------------------------------------------------------------- */
+
+bool qk_fields_is_reference(const char *gauge) {
+  return gauge &&
+         (strncmp(gauge, FIELD, strlen(FIELD)) == 0 || strncmp(gauge, DIGEST, strlen(DIGEST)) == 0);
+}
+
+/* Of "digest:" and 16 hexadecimal digits. */
+static bool read_digest(const char *gauge, uint64_t *digest) {
+  const char *text = gauge + strlen(DIGEST);
+  if (strlen(text) != 16 || text[strspn(text, "0123456789abcdef")]) return false;
+  *digest = strtoull(text, NULL, 16);
+  return true;
+}
+
+static qk_status_t digest_of_request(const qk_session_t *session, const char *gauge,
+                                     uint64_t *digest, qk_err_t *err) {
+  const char *text = gauge + strlen(FIELD);
+  const size_t n = strlen(text);
+  if (n < 1 || n > 20 || text[strspn(text, "0123456789")])
+    return qk_fail(err, QK_BAD_ARGUMENT, "gauge = field:REQUEST: REQUEST must be a number");
+  const qk_job_t *job = session ? qk_session_job(session, strtoull(text, NULL, 10)) : NULL;
+  if (!job || !job->field)
+    return qk_fail(err, QK_NOT_FOUND,
+                   "gauge = %.30s: this client has no field of this number: released, expired or "
+                   "never accepted",
+                   gauge);
+  const qk_rhs_t *rhs = &job->rhs[0];
+  if (rhs->state < QK_RHS_ENDED)
+    return qk_fail(err, QK_BAD_ARGUMENT,
+                   "gauge = %.30s: the field is not complete yet: wait for its RESULT", gauge);
+  if (rhs->outcome.status != QK_OK)
+    return qk_fail(err, QK_BAD_ARGUMENT, "gauge = %.30s: the field was refused: %.160s", gauge,
+                   rhs->outcome.text);
+  *digest = rhs->digested ? rhs->digest : job->field->digest;
+  return QK_OK;
+}
+
+qk_status_t qk_fields_resolve(const qk_service_t *service, const qk_session_t *session,
+                              const char *user, const char *gauge, qk_links_t *links,
+                              qk_err_t *err) {
+  uint64_t digest = 0;
+  *links = (qk_links_t){NULL};
+  if (strncmp(gauge, FIELD, strlen(FIELD)) == 0) {
+    const qk_status_t status = digest_of_request(session, gauge, &digest, err);
+    if (status != QK_OK) return status;
+  } else if (!read_digest(gauge, &digest)) {
+    return qk_fail(err, QK_BAD_ARGUMENT,
+                   "gauge = digest:HEX16: 16 hexadecimal digits in lower case are needed");
+  }
+  const qk_setup_t *setup = public_setup(service, digest);
+  links->field = user ? qk_fields_find(service, user, digest) : NULL;
+  if (links->field) {
+    snprintf(links->text, sizeof links->text, "%s%016" PRIx64, DIGEST, digest);
+    links->gauge = links->text;
+  } else if (setup) {
+    links->like = setup;
+    links->gauge = setup->settings.gauge;
+  } else {
+    return qk_fail(err, QK_NOT_FOUND,
+                   "gauge: no links with the digest %016" PRIx64 " are here: send them", digest);
+  }
+  return QK_OK;
+}
+
+/* As the engine reads it (gauge_memory.c). */
+static void name_memory(qk_setup_t *setup, const qk_job_t *field) {
+  const uint32_t *d = field->shape.dims;
+  int n = snprintf(setup->memory, sizeof setup->memory, "memory:%s:%s:%u:%ux%ux%ux%u",
+                   field->rhs[0].solution->name,
+                   field->dtype == QUARK__DTYPE__DTYPE_F32 ? "f32" : "f64", field->field->reals,
+                   d[0], d[1], d[2], d[3]);
+  if (field->field->has_plaquette && n > 0 && (size_t)n < sizeof setup->memory)
+    snprintf(setup->memory + n, sizeof setup->memory - (size_t)n, ":%.17g",
+             field->field->plaquette);
+}
+
+void qk_fields_bind(qk_setup_t *setup, qk_job_t *field) {
+  qk_job_hold(field);
+  setup->links = field;
+  name_memory(setup, field);
+}
+
+void qk_fields_let_go(qk_setup_t *setup) {
+  qk_job_t *field = setup->links;
+  setup->links = NULL;
+  if (field) qk_job_let_go(field, qk_service_now(setup->service));
+}
+
+bool qk_fields_bind_again(qk_setup_t *setup) {
+  uint64_t digest;
+  const char *gauge = setup->settings.gauge;
+  if (setup->links || strncmp(gauge, DIGEST, strlen(DIGEST)) != 0) return true;
+  qk_job_t *field =
+      read_digest(gauge, &digest) ? qk_fields_find(setup->service, setup->owner, digest) : NULL;
+  if (field) qk_fields_bind(setup, field);
+  return field != NULL;
+}

@@ -1,0 +1,60 @@
+/*
+ * fields.h: gauge fields that clients send from their memory (FIELD_OPEN), for setups that are
+ * loaded from them (LOAD with gauge field:REQUEST or digest:HEX16).
+ *
+ * A field is a request whose upload is checked when it is complete: every link is SU(3), and the
+ * digest is the one that the client said. Then it belongs to its user, not to the session: it stays
+ * for keep_ms after its last use, and as long as a setup is made of it, which holds its job. With a
+ * state folder it is in the spool, too.
+ */
+#ifndef QK_FRONT_FIELDS_H
+#define QK_FRONT_FIELDS_H
+
+#include "daemon/front/service/service.h"
+
+/* The setup that stands for all fields as the one that their requests are for: it has no engine and
+ * is in no table. QK_NO_MEMORY. */
+qk_status_t qk_fields_open(qk_service_t *service, qk_err_t *err);
+/* Behind all setups. */
+void qk_fields_close(qk_service_t *service);
+
+/* A new job of a field, or one that came back. */
+void qk_fields_enter(qk_service_t *service, qk_job_t *job);
+/* QK_BUSY: the user has as many fields as one may have. */
+qk_status_t qk_fields_check_user(const qk_service_t *service, const char *user, qk_err_t *err);
+/* The upload is complete: it is checked, by other threads; then its RHS ends. No effect if that has
+ * begun. */
+void qk_fields_check(qk_service_t *service, qk_rhs_t *rhs);
+/* Nobody wants to know any more. */
+void qk_fields_abandon(qk_job_t *job);
+
+/* Whether links of this digest are here for the user: a field of his, or a public setup. dims NULL:
+ * of any lattice. */
+bool qk_fields_are_here(const qk_service_t *service, const char *user, uint64_t digest,
+                        const uint32_t *dims);
+/* A ready field of the user; NULL: there is none. */
+qk_job_t *qk_fields_find(const qk_service_t *service, const char *user, uint64_t digest);
+
+/* Where a LOAD finds its links. */
+typedef struct qk_links {
+  qk_job_t *field;        /* NULL: */
+  const qk_setup_t *like; /* they are those of this public setup */
+  const char *gauge;      /* "digest:HEX16", or the file of that setup */
+  char text[32];          /* memory of gauge */
+} qk_links_t;
+
+/* Whether the gauge of a LOAD is field:REQUEST or digest:HEX16. */
+bool qk_fields_is_reference(const char *gauge);
+/* session NULL: it has none, and no field:REQUEST. QK_BAD_ARGUMENT: no number; not ready.
+ * QK_NOT_FOUND: nothing of that kind is here for this user. */
+qk_status_t qk_fields_resolve(const qk_service_t *service, const qk_session_t *session,
+                              const char *user, const char *gauge, qk_links_t *links,
+                              qk_err_t *err);
+/* The setup is made of the field, which it holds from now on; its engine will read it. */
+void qk_fields_bind(qk_setup_t *setup, qk_job_t *field);
+/* It is not any more. No effect on others. */
+void qk_fields_let_go(qk_setup_t *setup);
+/* The same after a restart. False: it was made of a field, which is not here any more. */
+bool qk_fields_bind_again(qk_setup_t *setup);
+
+#endif
