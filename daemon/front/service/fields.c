@@ -76,12 +76,13 @@ bool qk_fields_are_here(const qk_service_t *service, const char *user, uint64_t 
 
 /* ---- the check ------------------------------------------------------------------------------- */
 
-enum { PARTS = 4 };
+/* A piece takes some milliseconds: between two of them others get the thread. */
+enum { PARTS = 4, PIECE = 4096 };
 
 typedef struct part {
   uv_work_t work;
   qk_field_check_t *check;
-  uint64_t from, until; /* sites */
+  uint64_t next, until; /* sites */
   qk_links_sum_t sum;
 } part_t;
 
@@ -100,10 +101,12 @@ static void run(uv_work_t *work) {
   const qk_field_check_t *c = p->check;
   const size_t site_bytes = (size_t)c->reals * 4 * (size_t)c->bits / 8;
   double site[QK_LINKS_SITE];
-  for (uint64_t n = p->from; n < p->until; n++) {
+  const uint64_t end = p->until - p->next < PIECE ? p->until : p->next + PIECE;
+  for (uint64_t n = p->next; n < end; n++) {
     qk_links_widen((const uint8_t *)c->data + n * site_bytes, c->bits, c->reals, site);
     qk_links_add(site, n, n >= c->volume - c->slice, &p->sum);
   }
+  p->next = end;
 }
 
 /* The first thing that is wrong; QK_OK: nothing. text: of an outcome. */
@@ -151,8 +154,13 @@ static void finish(qk_rhs_t *rhs, const qk_links_sum_t *sum) {
 }
 
 static void after(uv_work_t *work, int cancelled) {
-  qk_field_check_t *c = ((part_t *)work->data)->check;
+  const part_t *p = work->data;
+  qk_field_check_t *c = p->check;
   (void)cancelled;
+  if (c->rhs && p->next < p->until) {
+    uv_queue_work(work->loop, work, run, after);
+    return;
+  }
   if (--c->left > 0) return;
   munmap(c->data, c->bytes);
   for (int i = 1; i < PARTS; i++) qk_links_join(&c->part[0].sum, &c->part[i].sum);
@@ -190,7 +198,7 @@ void qk_fields_check(qk_service_t *service, qk_rhs_t *rhs) {
   for (int i = 0; i < PARTS; i++) {
     part_t *p = &c->part[i];
     *p = (part_t){.check = c,
-                  .from = c->volume * (uint64_t)i / PARTS,
+                  .next = c->volume * (uint64_t)i / PARTS,
                   .until = c->volume * (uint64_t)(i + 1) / PARTS};
     p->work.data = p;
     uv_queue_work(&service->loop->uv, &p->work, run, after);

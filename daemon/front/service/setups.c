@@ -267,16 +267,22 @@ static bool goes_before(const qk_setup_t *a, const qk_setup_t *b) {
   return a->used_at < b->used_at;
 }
 
-/* Lets one go that is idle, but not `other`; owner: of this user, NULL: of anybody. False: there is
- * none. */
-static bool evict(qk_service_t *service, const qk_setup_t *other, const char *owner) {
+/* Whose setups may go for another one. */
+typedef struct whose {
+  bool private;      /* public ones stay: they are the operator's */
+  const char *owner; /* NULL: anybody's */
+} whose_t;
+
+/* Lets one go that is idle, but not `other`. False: there is none. */
+static bool evict(qk_service_t *service, const qk_setup_t *other, whose_t whose) {
   qk_setup_t *oldest = NULL;
   for (int m = 0; m < QK_SETUPS_MAX; m++) {
     qk_setup_t *setup = service->setup[m];
     if (!setup || setup == service->primary || setup == other || !qk_setup_serves(setup)) continue;
     if (!qk_supervisor_info(setup->supervisor)->loaded || setup->open > 0 || keeps_something(setup))
       continue;
-    if (owner && strcmp(setup->owner, owner) != 0) continue;
+    if (whose.private && !setup->owner[0]) continue;
+    if (whose.owner && strcmp(setup->owner, whose.owner) != 0) continue;
     if (!oldest || goes_before(setup, oldest)) oldest = setup;
   }
   if (!oldest) return false;
@@ -293,20 +299,20 @@ static bool any_ending(const qk_service_t *service) {
   return false;
 }
 
-/* One more can come. */
-static qk_status_t make_place(qk_service_t *service, qk_err_t *err) {
+/* One more can come; owner NULL: a public one. */
+static qk_status_t make_place(qk_service_t *service, const char *owner, qk_err_t *err) {
   const int most = (int)service->settings->max_setups;
   int n = 0;
   for (int m = 0; m < QK_SETUPS_MAX; m++) {
     const qk_setup_t *setup = service->setup[m];
     n += setup && setup->failed == QK_OK && !setup->ending;
   }
-  if (n >= most && !evict(service, NULL, NULL))
-    return qk_fail(
-        err, QK_BUSY,
-        "%d setups of %d (max-setups) are loaded, and none but the default is idle: drop "
-        "one",
-        n, most);
+  if (n >= most && !evict(service, NULL, (whose_t){.private = owner}))
+    return qk_fail(err, QK_BUSY,
+                   owner ? "%d setups of %d (max-setups) are loaded, and no private one is idle"
+                         : "%d setups of %d (max-setups) are loaded, and none but the default is "
+                           "idle: drop one",
+                   n, most);
   for (int m = 0; m < QK_SETUPS_MAX && free_index(service) < 0; m++)
     if (service->setup[m]->failed != QK_OK && !service->setup[m]->ending) end(service->setup[m]);
   return QK_OK;
@@ -323,7 +329,7 @@ static qk_status_t check_quota(qk_service_t *service, const char *owner, qk_err_
   }
   if (most == 0)
     return qk_fail(err, QK_DENIED, "this daemon loads no setups of users (--user-setups 0)");
-  if (n < most || evict(service, NULL, owner)) return QK_OK;
+  if (n < most || evict(service, NULL, (whose_t){.owner = owner})) return QK_OK;
   return qk_fail(err, QK_BUSY,
                  "%d setups of this user are loaded, the limit is %d (--user-setups), and none is "
                  "idle: drop one",
@@ -332,7 +338,7 @@ static qk_status_t check_quota(qk_service_t *service, const char *owner, qk_err_
 
 bool qk_setups_make_room(qk_setup_t *setup, qk_status_t status) {
   if (status != QK_DEVICE_MEMORY && status != QK_NO_MEMORY) return false;
-  setup->again = evict(setup->service, setup, NULL);
+  setup->again = evict(setup->service, setup, (whose_t){.private = setup->owner[0]});
   return setup->again;
 }
 
@@ -485,8 +491,11 @@ static qk_status_t find_links(qk_service_t *service, const qk_viewer_t *viewer,
                    "load needs the role operate, but for links of your own: gauge field:REQUEST or "
                    "digest:HEX16");
   }
-  if (!viewer->user)
-    return qk_fail(err, QK_BAD_ARGUMENT, "gauge = %.30s needs a user: send HELLO", load->gauge);
+  if (!viewer->user || !*viewer->user)
+    return qk_fail(err, QK_BAD_ARGUMENT,
+                   "gauge = %.30s: a setup of one's own links needs a user's name: send HELLO with "
+                   "one",
+                   load->gauge);
   if (load->make_default)
     return qk_fail(err, QK_BAD_ARGUMENT,
                    "make_default: setup %.64s is for its user alone, it cannot be the default",
@@ -519,7 +528,7 @@ static qk_status_t load_new(qk_service_t *service, const Quark__Load *load, qk_j
   if (field) qk_fields_bind(setup, field);
   status = start(setup, err);
   if (status == QK_OK) status = check_quota(service, load->owner, err);
-  if (status == QK_OK) status = make_place(service, err);
+  if (status == QK_OK) status = make_place(service, load->owner, err);
   if (status == QK_OK) status = record(setup, err);
   if (status == QK_OK) status = qk_setups_place(setup, err);
   if (status != QK_OK) {

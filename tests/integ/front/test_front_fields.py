@@ -202,6 +202,15 @@ def quotas_hold_and_idle_ones_make_room(case):
         assert '2 setups of this user are loaded, the limit is 2 (--user-setups)' in text, text
         for k in held, second:
             c.send(release=qk.Release(request=k.request))
+    with case.daemon('--max-setups', '2') as d, Client(d) as c:
+        load(c, 'public', kappa=0.12)
+        wait_for(d, 'public', qk.STATE_READY)
+        gauge = 'digest:%016x' % send(c, LINKS).digest
+        text = refused(c, 'BUSY', load=qk.Load(name='mine', gauge=gauge, kappa=0.12))
+        assert 'no private one is idle' in text, text  # what the operator has loaded stays
+        with Client(d, user='') as nobody:
+            gauge = 'digest:%016x' % send(nobody, LINKS).digest
+            assert "needs a user's name" in refused(nobody, 'BAD_ARGUMENT', load=qk.Load(name='mine', gauge=gauge, kappa=0.12))
     with case.daemon('--user-setups', '0') as d, Client(d) as c:
         r = send(c, LINKS)
         assert '--user-setups 0' in refused(c, 'DENIED', load=qk.Load(name='a', gauge='digest:%016x' % r.digest, kappa=0.12))
