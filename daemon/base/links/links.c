@@ -6,48 +6,56 @@
 
 #include "daemon/base/links/su3.h"
 
-/* NaN and Inf are as far from SU(3) as can be; fmax alone would lose a NaN. */
-static double worst(double a, double b) {
-  return isfinite(b) ? fmax(a, b) : INFINITY;
-}
-
 static bool is_zero(const double *u) {
   for (int k = 0; k < 18; k++)
     if (u[k] != 0) return false;
   return true;
 }
 
-/* Largest element of |U^+ U - 1|. */
+/* NaN and Inf are as far from SU(3) as can be; a maximum alone would lose a NaN. */
+static double root_of(double most, double sum) {
+  return isfinite(sum) ? sqrt(most) : INFINITY;
+}
+
+/* Largest element of |U^+ U - 1|, which is hermitian. */
 static double deviation(const double *u) {
-  double most = 0;
+  double most = 0, sum = 0;
   for (int i = 0; i < 3; i++) {
-    for (int j = 0; j < 3; j++) {
+    for (int j = i; j < 3; j++) {
       double re = i == j ? -1 : 0, im = 0;
       for (int k = 0; k < 3; k++) {
         const double *a = u + 2 * (3 * k + i), *b = u + 2 * (3 * k + j);
         re += a[0] * b[0] + a[1] * b[1];
         im += a[0] * b[1] - a[1] * b[0];
       }
-      most = worst(most, hypot(re, im));
+      const double square = re * re + im * im;
+      if (square > most) most = square;
+      sum += square;
     }
   }
-  return most;
+  return root_of(most, sum);
+}
+
+static double determinant_of(const double *u) {
+  double det[2];
+  qk_su3_det(u, det);
+  const double square = (det[0] - 1) * (det[0] - 1) + det[1] * det[1];
+  return root_of(square, square);
 }
 
 static void add_link(const double *u, uint64_t global, int mu, bool closing, qk_links_sum_t *s) {
-  double det[2];
   if (closing && is_zero(u)) {
     s->zeros++;
     return;
   }
   s->closing += closing;
-  qk_su3_det(u, det);
-  const double unitarity = deviation(u), determinant = worst(0, hypot(det[0] - 1, det[1]));
-  s->unitarity = fmax(s->unitarity, unitarity);
-  s->determinant = fmax(s->determinant, determinant);
+  const double unitarity = deviation(u), determinant = determinant_of(u);
+  if (unitarity > s->unitarity) s->unitarity = unitarity;
+  if (determinant > s->determinant) s->determinant = determinant;
   s->trace += u[0] + u[8] + u[16];
-  if (fmax(unitarity, determinant) <= s->worst) return;
-  s->worst = fmax(unitarity, determinant);
+  const double worst = unitarity > determinant ? unitarity : determinant;
+  if (worst <= s->worst) return;
+  s->worst = worst;
   s->site = global;
   s->mu = mu;
 }
