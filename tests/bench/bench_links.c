@@ -24,7 +24,7 @@ static void stop(const char *what, const quark_error_t *err) {
   exit(1);
 }
 
-/* Diagonal links with phases that differ, so that no two sites are equal: SU(3), and quickly made. */
+/* Diagonal links, whose phases differ from site to site. */
 static void fill(void *links, bool f64, int reals, uint64_t n, int run) {
   for (uint64_t i = 0; i < n; i++) {
     const double a = 0.1 * (double)(i % 1000 + (uint64_t)run), angle[3] = {a, -2 * a, a};
