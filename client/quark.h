@@ -190,6 +190,33 @@ typedef enum quark_source {
 QUARK_API const char *quark_basis_name(quark_basis_t basis);
 QUARK_API bool quark_basis_parse(const char *name, quark_basis_t *basis);
 
+/* What a request asks for: to solve, or a part of the operator M = A - H/2 applied to its sources
+ * (docs/physics.md). Results are solutions then, with true_residual 0, norm_b of the source and
+ * norm_x of the result; tol and max_iter do not count. */
+typedef enum quark_work {
+  QUARK_WORK_SOLVE = 0,
+  QUARK_WORK_M = 1,
+  QUARK_WORK_HOP = 2,  /* H */
+  QUARK_WORK_DIAG = 3, /* A */
+  QUARK_WORK_DIAG_INVERSE = 4,
+  QUARK_WORK_DIAG_INVERSE_HOP = 5, /* A^-1 H; of the adjoint A^-1+ H^+ */
+  QUARK_WORK_SCHUR = 6,            /* Mhat = 1 - A^-1 H A^-1 H / 4 on a parity */
+  QUARK_WORK_SMEAR = 7             /* the source as a solve would see it */
+} quark_work_t;
+
+/* Sites by x + y + z + t, in global coordinates. */
+typedef enum quark_parity {
+  QUARK_PARITY_ALL = 0,
+  QUARK_PARITY_EVEN = 1,
+  QUARK_PARITY_ODD = 2
+} quark_parity_t;
+
+typedef enum quark_schur {
+  QUARK_SCHUR_NONE = 0,
+  QUARK_SCHUR_SYMMETRIC = 1, /* Mhat */
+  QUARK_SCHUR_ASYMMETRIC = 2 /* A Mhat */
+} quark_schur_t;
+
 /* One generated RHS, in global coordinates. docs/physics.md has the formulas. */
 typedef struct quark_column {
   int32_t x, y, z;      /* point: the site */
@@ -244,10 +271,15 @@ typedef struct quark_params {
    * Default 1, which 0 stands for. Others than 1 need a daemon that knows them
    * (QUARK_UNSUPPORTED) and an action that has them (QUARK_BAD_ARGUMENT). */
   int32_t flavour;
-  double tol;           /* relative residual. Default 1e-10 */
-  uint64_t max_iter;    /* Default 10000 */
-  uint64_t deadline_ms; /* from acceptance on. 0, the default: none */
-  int priority;         /* 0 to 9: of one user's requests the greatest goes first. Default 4 */
+  /* Others than the defaults need a daemon that knows them (QUARK_UNSUPPORTED). */
+  quark_work_t work;     /* Default QUARK_WORK_SOLVE */
+  bool dagger;           /* of the adjoint M^+. Default false */
+  quark_parity_t parity; /* sources and solutions are fields of these sites alone, half as large */
+  quark_schur_t schur;   /* QUARK_WORK_SOLVE and QUARK_WORK_SCHUR, with a parity */
+  double tol;            /* relative residual. Default 1e-10 */
+  uint64_t max_iter;     /* Default 10000 */
+  uint64_t deadline_ms;  /* from acceptance on. 0, the default: none */
+  int priority;          /* 0 to 9: of one user's requests the greatest goes first. Default 4 */
   quark_source_t source;
   const quark_column_t *column; /* generated sources: nrhs of them. Copied by quark_submit */
   bool discard;                 /* no download: the results alone are of interest */

@@ -46,6 +46,22 @@ static void blas(run_t *r, qk_blas_op_t op, qk_spinor_t a, qk_spinor_t b, qk_spi
   OK(r->dev->ops->blas(r->dev->ctx, &args));
 }
 
+/* a = b + c a */
+static void xpay(run_t *r, qk_spinor_t a, qk_spinor_t b, double c) {
+  double factor[QK_MAX_RHS][2], *device = NULL;
+  const qk_ops_t *ops = r->dev->ops;
+  for (int i = 0; i < r->nrhs; i++) {
+    factor[i][0] = c;
+    factor[i][1] = 0;
+  }
+  OK(ops->alloc(r->dev->ctx, sizeof factor, (void **)&device));
+  OK(ops->copy(r->dev->ctx, device, factor, sizeof factor, QK_COPY_TO_DEVICE, 0));
+  const qk_blas_args_t args = {.op = QK_BLAS_XPAY, .f = {a, b}, .c = {device}};
+  OK(ops->blas(r->dev->ctx, &args));
+  OK(ops->queue_sync(r->dev->ctx, 0));
+  ops->free(r->dev->ctx, device);
+}
+
 static void copy(run_t *r, qk_spinor_t to, qk_spinor_t from) {
   const qk_blas_args_t args = {.op = QK_BLAS_COPY, .f = {to, from}};
   OK(r->dev->ops->blas(r->dev->ctx, &args));
@@ -257,7 +273,7 @@ static void check_fused(run_t *r) {
 static void check_parts(run_t *r) {
   const qk_operator_ops_t *ops = r->op->ops;
   qk_field_t *x = noise(r, 6), *sum = take(r, QK_FULL), *t = take(r, QK_FULL);
-  OK(ops->diag(r->op, sum, x, false));
+  OK(ops->diag(r->op, sum, x, false, false));
   for (int mu = 0; mu < 4; mu++) {
     OK(ops->hop_forward(r->op, t, x, mu));
     blas(r, QK_BLAS_ADD, sum->v, t->v, t->v);
@@ -266,9 +282,27 @@ static void check_parts(run_t *r) {
   }
   OK(ops->apply(r->op, t, x, false, NULL, 0));
   expect_close(r, sum->v, t->v, r->forms, "T and hops add up to M");
-  OK(ops->diag(r->op, sum, x, false));
-  OK(ops->diag(r->op, t, sum, true));
+  OK(ops->diag(r->op, sum, x, false, false));
+  OK(ops->diag(r->op, t, sum, true, false));
   expect_close(r, t->v, x->v, r->forms, "T^-1 T = 1");
+}
+
+/* M = T - hop / 2 and its adjoint, of the operators of actions; and T^-1+ T^+ = 1. */
+static void check_hop(run_t *r) {
+  const qk_operator_ops_t *ops = r->op->ops;
+  const double minus_half = -0.5;
+  for (int dagger = 0; dagger < 2 && ops->hop; dagger++) {
+    qk_field_t *x = noise(r, 10), *sum = take(r, QK_FULL), *t = take(r, QK_FULL);
+    OK(ops->hop(r->op, sum, x, dagger));
+    OK(ops->diag(r->op, t, x, false, dagger));
+    xpay(r, sum->v, t->v, minus_half);
+    OK(ops->apply(r->op, t, x, dagger, NULL, 0));
+    expect_close(r, sum->v, t->v, r->forms, "T - hop / 2 is M");
+    OK(ops->diag(r->op, sum, x, false, dagger));
+    OK(ops->diag(r->op, t, sum, true, dagger));
+    expect_close(r, t->v, x->v, r->forms, "T^-1 T = 1, with daggers");
+    give_back(r);
+  }
 }
 
 /* With c = 1 a residual; and linear in c: the step from 1 to 2 is that from 0 to 1. */
@@ -338,7 +372,7 @@ static void check_refusals(run_t *r) {
   REFUSED(ops->hop_forward(op, e, d, 0));
   REFUSED(ops->hop_forward(op, f, g, 4));
   REFUSED(ops->hop_backward(op, f, g, -1));
-  REFUSED(ops->diag(op, f, e, false));
+  REFUSED(ops->diag(op, f, e, false, false));
 #undef REFUSED
   give_back(&other);
 }
@@ -412,8 +446,9 @@ void operator_suite_parts(const subject_t *s, qk_prec_t prec, int nrhs) {
 void operator_suite(const subject_t *s) {
   static const int nrhs[] = {1, 5, 8, 12};
   static check_fn *const check[] = {check_linear, check_even_odd, check_adjoint,  check_declared,
-                                    check_fused,  check_parts,    check_relax,    check_blocks,
-                                    check_alone,  check_flavours, check_refusals, check_counts};
+                                    check_fused,  check_parts,    check_hop,      check_relax,
+                                    check_blocks, check_alone,    check_flavours, check_refusals,
+                                    check_counts};
   for (int p = 0; p < 3; p++)
     for (int k = 0; s->tol[p] > 0 && k < 4; k++)
       for (size_t c = 0; c < sizeof check / sizeof check[0]; c++)

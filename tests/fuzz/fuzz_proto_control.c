@@ -2,6 +2,7 @@
  * Control messages of all four kinds from any bytes. What is accepted packs again within the
  * limit; a SUBMIT or CONTRACT that passes the check makes a job whose memory all comes back.
  */
+#include <math.h>
 #include <stdlib.h>
 
 #include "daemon/base/mem.h"
@@ -37,6 +38,8 @@ static void submit(const Quark__Submit *s, uint32_t vectors) {
   promise(s->flavour >= -1 && s->flavour <= 1);
   for (size_t i = 0; i < s->n_column; i++)
     promise(s->column[i]->flavour >= (vectors > 1 ? -1 : 0) && s->column[i]->flavour <= 1);
+  promise((unsigned)s->work <= QUARK__WORK__WORK_SMEAR);
+  promise(s->work != QUARK__WORK__WORK_SOLVE || (s->tol > 0 && s->tol < 1 && s->max_iter > 0));
   promise(vectors == 1 || s->source != QUARK__SOURCE_KIND__SOURCE_SEQUENTIAL);
   promise((qk_job_check_action(s, &plain, &err) == QK_OK) == (s->flavour >= 0));
   qk_sched_init(&sched);
@@ -44,6 +47,8 @@ static void submit(const Quark__Submit *s, uint32_t vectors) {
   qk_sched_user_kept(terms.user)->limit = 1ll << 40;
   if (qk_job_create(s, &terms, &job, &err) == QK_OK) {
     promise(budget.used == qk_job_cost(s, &shape));
+    promise(qk_job_solves(job) ? job->tol == s->tol : job->tol == 0);
+    promise(isfinite(job->factor) && job->factor != 0);
     promise(job->flavour == (s->flavour < 0 ? -1 : 1));
     qk_job_destroy(job);
   }

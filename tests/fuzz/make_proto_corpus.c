@@ -170,6 +170,10 @@ static void save_submits(Quark__Smearing *smear) {
   submit.flavour = 1;
   save_client("legal-submit-doublet", &m);
   submit.flavour = -1;
+  submit.has_work = submit.has_dagger = 1;
+  submit.work = QUARK__WORK__WORK_DIAG_INVERSE_HOP;
+  submit.dagger = 1;
+  save_client("legal-submit-work", &m);
   Quark__File from = QUARK__FILE__INIT, to = QUARK__FILE__INIT;
   from.path = "/data/b.raw";
   to.path = "/data/x.raw";

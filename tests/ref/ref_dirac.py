@@ -305,9 +305,15 @@ class WilsonClover:
         site = (self.clover @ psi.reshape(self.shape[:4] + (2, 6, 1))).reshape(self.shape)
         return self.number * site if self.exponential else number * psi + site
 
-    def apply(self, psi):
-        whole = psi.reshape(self.shape)
-        psi = self.inside * whole
+    def local_inverse(self, psi):
+        """T^-1 psi, by the 12x12 matrices of T."""
+        unit = np.eye(NS * NC).reshape(NS * NC, NS, NC)
+        t = np.stack([self.local(np.broadcast_to(e, self.shape)).reshape(self.shape[:4] + (-1,)) for e in unit], -1)
+        return np.linalg.solve(t, psi.reshape(self.shape[:4] + (-1, 1))).reshape(self.shape)
+
+    def hops(self, psi):
+        """H psi of M = T - H / 2, the open boundary aside."""
+        psi = psi.reshape(self.shape)
         hop = np.zeros(self.shape, complex)
         for mu in range(ND):
             b, bd = B[mu], B[mu].conj().T
@@ -317,7 +323,12 @@ class WilsonClover:
                 h = (p[..., :2, :] + sign * (b @ p[..., 2:, :])) @ link
                 hop[..., :2, :] += h
                 hop[..., 2:, :] += sign * (bd @ h)
-        return self.inside * (self.local(psi) - 0.5 * hop) + (1 - self.inside) * whole
+        return hop
+
+    def apply(self, psi):
+        whole = psi.reshape(self.shape)
+        psi = self.inside * whole
+        return self.inside * (self.local(psi) - 0.5 * self.hops(psi)) + (1 - self.inside) * whole
 
     def matvec(self, v):
         return self.apply(v).ravel()

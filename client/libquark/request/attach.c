@@ -66,6 +66,10 @@ static bool read_submit(quark_attached_t *a, request_t *r, const Quark__Submit *
   p->tol = m->tol;
   p->max_iter = m->max_iter;
   p->flavour = m->flavour < 0 ? -1 : 1;
+  p->work = (quark_work_t)m->work;
+  p->dagger = m->dagger;
+  p->parity = (quark_parity_t)m->parity;
+  p->schur = (quark_schur_t)m->schur;
   p->deadline_ms = m->deadline_ms;
   p->priority = (int)m->priority;
   p->source = (quark_source_t)m->source;

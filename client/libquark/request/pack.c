@@ -99,6 +99,13 @@ uint8_t *quark__pack_submit(uint64_t number, const quark_params_t *p, const char
   submit.max_iter = p->max_iter;
   submit.has_flavour = p->flavour != 0 && p->flavour != 1;
   submit.flavour = p->flavour;
+  submit.has_work = p->work != QUARK_WORK_SOLVE;
+  submit.work = (Quark__Work)p->work;
+  submit.has_dagger = submit.dagger = p->dagger;
+  submit.has_parity = p->parity != QUARK_PARITY_ALL;
+  submit.parity = (Quark__Parity)p->parity;
+  submit.has_schur = p->schur != QUARK_SCHUR_NONE;
+  submit.schur = (Quark__Schur)p->schur;
   submit.deadline_ms = p->deadline_ms;
   submit.has_priority = true;
   submit.priority = (uint32_t)p->priority;

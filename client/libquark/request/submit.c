@@ -94,9 +94,12 @@ quark_code_t quark__submit_locked(quark_connection_t *conn, request_t *r, const 
   return code;
 }
 
-/* What a daemon must know to carry out the request as it is meant. One that knows flavours in
- * columns knows those of requests, too. */
+/* What a daemon must know to carry out the request as it is meant. One that knows work knows
+ * flavours, and one that knows those in columns knows those of requests, too. */
 static unsigned feature_of(const quark_params_t *params) {
+  if (params->work != QUARK_WORK_SOLVE || params->dagger || params->parity != QUARK_PARITY_ALL ||
+      params->schur != QUARK_SCHUR_NONE)
+    return QK_FEATURE_WORK;
   const bool columns = params->source != QUARK_UPLOAD && params->source != QUARK_FILE;
   for (uint32_t i = 0; columns && i < params->nrhs; i++)
     if (params->column[i].flavour != 0 && params->column[i].flavour != 1)

@@ -214,11 +214,25 @@ static qk_status_t eo_hop_backward(qk_operator_t *op, qk_field_t *out, const qk_
   return one_hop(op, out, in, mu, 1);
 }
 
-static qk_status_t eo_diag(qk_operator_t *op, qk_field_t *out, const qk_field_t *in, bool inverse) {
+static qk_status_t eo_hop(qk_operator_t *op, qk_field_t *out, const qk_field_t *in, bool dagger) {
+  eo_t *e = (eo_t *)op;
+  const qk_spinor_t *a = &out->v, *b = &in->v;
+  const bool opposite = a->subset == QK_FULL
+                            ? b->subset == QK_FULL
+                            : b->subset == (a->subset == QK_EVEN ? QK_ODD : QK_EVEN);
+  if (out == in || !opposite || !e->parts.want[a->prec] || a->prec != b->prec || a->nrhs != b->nrhs)
+    return QK_BAD_ARGUMENT;
+  const qk_eo_pass_t p = {.dagger = dagger, .c_hop = 1};
+  qk_eo_pass(&e->op, &p, *a, *b);
+  return qk_dev_status(op->dev);
+}
+
+static qk_status_t eo_diag(qk_operator_t *op, qk_field_t *out, const qk_field_t *in, bool inverse,
+                           bool dagger) {
   eo_t *e = (eo_t *)op;
   if (!fits(e, out, in, in->v.subset)) return QK_BAD_ARGUMENT;
   if (!inverse && e->given_back[in->v.prec]) return QK_BAD_ARGUMENT;
-  qk_eo_pass_t p = {.inverse = inverse, .c_z = 1, .z = in->v};
+  qk_eo_pass_t p = {.dagger = dagger, .inverse = inverse, .c_z = 1, .z = in->v};
   qk_eo_pass(&e->op, &p, out->v, in->v);
   return qk_dev_status(op->dev);
 }
@@ -314,6 +328,7 @@ static const qk_operator_ops_t eo_ops = {.apply = eo_apply,
                                          .apply_blocks = eo_apply_blocks,
                                          .hop_forward = eo_hop_forward,
                                          .hop_backward = eo_hop_backward,
+                                         .hop = eo_hop,
                                          .diag = eo_diag,
                                          .keep_local = eo_keep_local,
                                          .rest_double = eo_rest_double,

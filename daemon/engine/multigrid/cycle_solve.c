@@ -11,7 +11,7 @@
 static void restrict_residual(qk_cycle_t *c, int l, qk_field_t *b, const qk_field_t *r) {
   const qk_mg_level_t *mg = c->level[l].mg;
   qk_field_t *t = qk_cycle_take(c, l);
-  if (qk_dev_ok(&mg->dev)) qk_dev_note(&mg->dev, mg->op->ops->diag(mg->op, t, r, false));
+  if (qk_dev_ok(&mg->dev)) qk_dev_note(&mg->dev, mg->op->ops->diag(mg->op, t, r, false, false));
   qk_prolongator_restrict(mg->down, b, t);
   qk_cycle_give(c, l, t);
 }

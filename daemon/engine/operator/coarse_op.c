@@ -222,9 +222,9 @@ static qk_status_t coarse_reconstruct(qk_operator_t *op, qk_field_t *x, const qk
 }
 
 static qk_status_t coarse_diag(qk_operator_t *op, qk_field_t *out, const qk_field_t *in,
-                               bool inverse) {
+                               bool inverse, bool dagger) {
   qk_coarse_op_t *c = (qk_coarse_op_t *)op;
-  if (!fits(out, in, in->v.subset)) return QK_BAD_ARGUMENT;
+  if (!fits(out, in, in->v.subset) || dagger) return QK_BAD_ARGUMENT;
   const qk_coarse_links_t exact[2] = {c->exact_a};
   const bool plus = op->twist == 0 || op->flavours->minus == NULL;
   const qk_coarse_links_t *a = exact[0].data && plus ? exact : c->a;

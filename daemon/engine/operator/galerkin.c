@@ -126,7 +126,7 @@ static void add_columns(making_t *m, int s, int first) {
     if (qk_dev_ok(fine)) qk_dev_note(fine, op->ops->hop_forward(op, &w, &one, args.mu));
     multiply(m, &args);
   }
-  if (qk_dev_ok(fine)) qk_dev_note(fine, op->ops->diag(op, &w, &one, false));
+  if (qk_dev_ok(fine)) qk_dev_note(fine, op->ops->diag(op, &w, &one, false, false));
   args.mu = -1;
   args.inner = m->a;
   multiply(m, &args);

@@ -11,6 +11,7 @@
 #include "daemon/engine/serve/placement.h"
 #include "daemon/engine/serve/report.h"
 #include "daemon/engine/serve/round.h"
+#include "daemon/engine/serve/works.h"
 #include "daemon/engine/setup/loaded.h"
 #include "proto/limits.h"
 
@@ -72,6 +73,7 @@ static qk_status_t accept_fill(const worker_t *w, const Quark__Engine__Fill *mes
   if (w->setup == NULL) return qk_fail(err, QK_NOT_READY, "nothing is loaded");
   qk_status_t status = qk_fill_parse(message, qk_inflight_count(w->inflight),
                                      w->setup->has_flavours, w->setup->vectors, fill, err);
+  if (status == QK_OK) status = qk_works_by_adjoint(w->setup->op, fill, err);
   if (status != QK_OK) return status;
   if (entry_is_taken(w, fill->entry))
     return qk_fail(err, QK_BAD_PROTOCOL, "entry %d is not free", fill->entry);
@@ -354,7 +356,7 @@ static qk_status_t tell_result(worker_t *w, const qk_result_t *r) {
 /* Rank 0 decides. */
 static void watch(worker_t *w, const qk_result_t *result) {
   qk_mg_service_t *mg = w->setup->mg;
-  if (mg == NULL || w->channel == NULL || result->refused) return;
+  if (mg == NULL || w->channel == NULL || result->refused || result->worked) return;
   qk_mg_refresh_t refresh = qk_mg_health_add(&mg->health, result->err.code, result->iterations,
                                              result->tol, result->true_residual);
   if (refresh == QK_MG_REFRESH_NONE || w->wanted != QK_MG_REFRESH_NONE) return;

@@ -1,56 +1,16 @@
 #include "daemon/engine/serve/inflight.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "daemon/base/assert.h"
 #include "daemon/base/mem.h"
+#include "daemon/engine/serve/entries.h"
 #include "daemon/engine/serve/open_slices.h"
 #include "daemon/engine/serve/outgoing.h"
 #include "daemon/engine/serve/placement.h"
 #include "daemon/engine/serve/source.h"
+#include "daemon/engine/serve/works.h"
 #include "daemon/engine/transfer/staging.h"
-
-typedef enum entry_state {
-  FREE,
-  WAITING, /* for its source, or for a slot */
-  SOLVING, /* in a slot, until its solution has been taken out of it */
-  LEAVING, /* its solution is on the way */
-  ENDED    /* result is complete */
-} entry_state_t;
-
-typedef struct entry {
-  entry_state_t state;
-  qk_fill_t fill;
-  qk_segment_t out; /* open from fill on where the fill has a shm_out */
-  qk_buffer_t
-      *buffer; /* WAITING: of the source, once it has begun to come; LEAVING: of the solution */
-  qk_solver_t *solver; /* SOLVING */
-  int slot;            /* SOLVING */
-  qk_result_t result;  /* LEAVING, ENDED */
-} entry_t;
-
-struct qk_inflight {
-  qk_loaded_t *setup;
-  qk_field_io_t *port;
-  qk_staging_t *stage;
-  double *norms, *norms_host;   /* device, and pinned: [nslot + 1][2] */
-  int waiting[QK_INFLIGHT_MAX]; /* entries in the order in which they came */
-  int nwaiting;
-  int left; /* buffers that are not for sources */
-  uint64_t steps;
-  entry_t entry[QK_INFLIGHT_MAX];
-};
-
-static bool loses_process(qk_status_t status) {
-  return status >= QK_DEVICE_MEMORY;
-}
-
-/* The ranks need not agree on a status of the device, the solver or the communicator: what one rank
- * can see alone ends the process, and with it all ranks. */
-static qk_status_t explain(const qk_inflight_t *inflight, qk_status_t status, qk_err_t *err) {
-  return qk_device_explain(&inflight->setup->dev, status, err);
-}
 
 /* What is beside the solver's iterations. */
 static qk_status_t begin_copies(void *self) {
@@ -83,7 +43,7 @@ qk_status_t qk_inflight_create(qk_loaded_t *setup, qk_field_io_t *port, qk_infli
   s->setup = setup;
   s->port = port;
   for (int i = 0; i < QK_INFLIGHT_MAX; i++) s->entry[i].out.fd = -1;
-  status = qk_comm_agree(setup->geom.comm, explain(s, make_norms(s), err), err);
+  status = qk_comm_agree(setup->geom.comm, qk_entry_explain(s, make_norms(s), err), err);
   if (status == QK_OK)
     status =
         qk_staging_create(qk_loaded_fields(setup), port->wire, setup->pinned, QK_PINNED_STAGING,
@@ -101,6 +61,7 @@ void qk_inflight_destroy(qk_inflight_t *inflight) {
   if (inflight == NULL) return;
   const qk_loaded_t *s = inflight->setup;
   set_beside(inflight, (qk_beside_t){NULL, NULL});
+  qk_works_fini(inflight);
   qk_staging_destroy(inflight->stage);
   for (int i = 0; i < QK_INFLIGHT_MAX; i++) qk_segment_close(&inflight->entry[i].out);
   if (inflight->norms_host != NULL) s->ops->free_host(s->ctx, inflight->norms_host);
@@ -114,14 +75,14 @@ int qk_inflight_count(const qk_inflight_t *inflight) {
   return qk_loaded_inflight(inflight->setup);
 }
 
-static int count(const qk_inflight_t *inflight, entry_state_t state) {
+static int count(const qk_inflight_t *inflight, qk_entry_state_t state) {
   int n = 0;
   for (int i = 0; i < qk_inflight_count(inflight); i++) n += inflight->entry[i].state == state;
   return n;
 }
 
 int qk_inflight_running(const qk_inflight_t *inflight) {
-  return qk_inflight_count(inflight) - count(inflight, FREE);
+  return qk_inflight_count(inflight) - count(inflight, QK_ENTRY_FREE);
 }
 
 qk_staging_t *qk_inflight_stage(const qk_inflight_t *inflight) {
@@ -151,13 +112,20 @@ static int free_slots(const qk_inflight_t *inflight) {
   return n;
 }
 
+static int waiting_solves(const qk_inflight_t *inflight) {
+  int n = 0;
+  for (int k = 0; k < inflight->nwaiting; k++)
+    n += qk_entry_solves(&inflight->entry[inflight->waiting[k]]);
+  return n;
+}
+
 int qk_inflight_hungry(const qk_inflight_t *inflight) {
-  const int n = free_slots(inflight) - inflight->nwaiting;
+  const int n = free_slots(inflight) - waiting_solves(inflight);
   return n > 0 ? n : 0;
 }
 
 bool qk_inflight_busy(const qk_inflight_t *inflight, int entry) {
-  return inflight->entry[entry].state != FREE;
+  return inflight->entry[entry].state != QK_ENTRY_FREE;
 }
 
 uint64_t qk_inflight_serial(const qk_inflight_t *inflight, int entry) {
@@ -165,41 +133,17 @@ uint64_t qk_inflight_serial(const qk_inflight_t *inflight, int entry) {
 }
 
 const qk_slot_t *qk_inflight_state(const qk_inflight_t *inflight, int entry) {
-  const entry_t *s = &inflight->entry[entry];
-  return s->state == SOLVING ? qk_solver_slot(s->solver, s->slot) : NULL;
+  const qk_inflight_entry_t *s = &inflight->entry[entry];
+  return s->state == QK_ENTRY_SOLVING ? qk_solver_slot(s->solver, s->slot) : NULL;
 }
 
 /* ---- in: sources ----------------------------------------------------------------------------- */
 
-static void leave_queue(qk_inflight_t *inflight, int entry) {
-  int n = 0;
-  for (int i = 0; i < inflight->nwaiting; i++)
-    if (inflight->waiting[i] != entry) inflight->waiting[n++] = inflight->waiting[i];
-  inflight->nwaiting = n;
-}
-
-/* An entry ends that was not solved. */
-static void refuse(qk_inflight_t *inflight, int i, const qk_err_t *err) {
-  entry_t *entry = &inflight->entry[i];
-  if (entry->state == WAITING) leave_queue(inflight, i);
-  qk_buffer_drop(entry->buffer);
-  entry->buffer = NULL;
-  qk_segment_close(&entry->out);
-  entry->result =
-      (qk_result_t){.entry = i, .serial = entry->fill.serial, .refused = true, .err = *err};
-  entry->state = ENDED;
-}
-
-/* Sources that come, or are made of what comes. */
-static bool is_staged(const qk_inflight_t *inflight, const entry_t *entry) {
-  return qk_staging_exists(inflight->stage) && entry->fill.shm_in[0] != '\0';
-}
-
 int qk_inflight_lacking(const qk_inflight_t *inflight) {
   int n = 0;
   for (int k = 0; k < inflight->nwaiting; k++) {
-    const entry_t *entry = &inflight->entry[inflight->waiting[k]];
-    n += is_staged(inflight, entry) && entry->buffer == NULL;
+    const qk_inflight_entry_t *entry = &inflight->entry[inflight->waiting[k]];
+    n += qk_entry_is_staged(inflight, entry) && entry->buffer == NULL;
   }
   return n;
 }
@@ -209,7 +153,7 @@ static uint64_t order_of(const qk_inflight_t *inflight, int entry) {
 }
 
 /* Of a user who has nothing else in the engine. */
-static bool is_first(const entry_t *entry) {
+static bool is_first(const qk_inflight_entry_t *entry) {
   return entry->fill.hint.order == QK_ORDER_FIRST;
 }
 
@@ -227,7 +171,7 @@ static void enter_queue(qk_inflight_t *inflight, int entry) {
  * and loads again later. */
 static void make_buffer(qk_inflight_t *inflight) {
   for (int k = inflight->nwaiting - 1; k >= 0; k--) {
-    entry_t *entry = &inflight->entry[inflight->waiting[k]];
+    qk_inflight_entry_t *entry = &inflight->entry[inflight->waiting[k]];
     if (is_first(entry) || entry->buffer == NULL || !qk_buffer_done(entry->buffer)) continue;
     qk_buffer_drop(entry->buffer);
     entry->buffer = NULL;
@@ -236,23 +180,23 @@ static void make_buffer(qk_inflight_t *inflight) {
 }
 
 /* Whether there is a buffer for the source of an entry. */
-static bool has_buffer(const qk_inflight_t *inflight, const entry_t *entry) {
+static bool has_buffer(const qk_inflight_t *inflight, const qk_inflight_entry_t *entry) {
   return qk_staging_vacant(inflight->stage) > (is_first(entry) ? 0 : inflight->left);
 }
 
 static qk_status_t begin_loads(qk_inflight_t *inflight, qk_err_t *err) {
   for (int k = 0; k < inflight->nwaiting; k++) {
     const int i = inflight->waiting[k];
-    entry_t *entry = &inflight->entry[i];
+    qk_inflight_entry_t *entry = &inflight->entry[i];
     qk_err_t verdict = {0};
-    if (entry->buffer != NULL || !is_staged(inflight, entry)) continue;
+    if (entry->buffer != NULL || !qk_entry_is_staged(inflight, entry)) continue;
     if (is_first(entry) && !has_buffer(inflight, entry)) make_buffer(inflight);
     if (!has_buffer(inflight, entry)) break;
     qk_status_t status = qk_staging_load(inflight->stage, entry->fill.shm_in, entry->fill.in_double,
                                          &entry->buffer, &verdict, err);
     if (status != QK_OK) return status;
     if (verdict.code == QK_OK) continue;
-    refuse(inflight, i, &verdict);
+    qk_entry_refuse(inflight, i, &verdict);
     k--;
   }
   return QK_OK;
@@ -267,28 +211,23 @@ typedef struct group {
   qk_err_t verdict[QK_SLOTS_MAX];
 } group_t;
 
-static bool is_ready(const qk_inflight_t *inflight, const entry_t *entry) {
-  if (!is_staged(inflight, entry)) return true;
-  return entry->buffer != NULL && qk_buffer_done(entry->buffer);
-}
-
 static qk_waiting_t describe(const qk_inflight_t *inflight, int i) {
-  const entry_t *entry = &inflight->entry[i];
+  const qk_inflight_entry_t *entry = &inflight->entry[i];
   return (qk_waiting_t){.entry = i,
                         .order = entry->fill.hint.order,
                         .tol = entry->fill.tol,
                         .flavour = entry->fill.flavour,
-                        .staged = is_staged(inflight, entry),
+                        .staged = qk_entry_is_staged(inflight, entry),
                         .arriving = entry->buffer != NULL && !qk_buffer_done(entry->buffer),
-                        .ready = is_ready(inflight, entry)};
+                        .ready = qk_entry_is_ready(inflight, entry)};
 }
 
 /* What is in the slots of the batch; 0: nothing. */
 static void list_flavours(const qk_inflight_t *inflight, int8_t flavour[QK_SLOTS_MAX]) {
   memset(flavour, 0, QK_SLOTS_MAX);
   for (int i = 0; i < qk_inflight_count(inflight); i++) {
-    const entry_t *entry = &inflight->entry[i];
-    if (entry->state == SOLVING && entry->solver == inflight->setup->solver)
+    const qk_inflight_entry_t *entry = &inflight->entry[i];
+    if (entry->state == QK_ENTRY_SOLVING && entry->solver == inflight->setup->solver)
       flavour[entry->slot] = (int8_t)entry->fill.flavour;
   }
 }
@@ -298,15 +237,17 @@ static void choose(const qk_inflight_t *inflight, group_t *group) {
   const qk_slot_t *slot[QK_SLOTS_MAX];
   int8_t flavour[QK_SLOTS_MAX];
   qk_waiting_t waiting[QK_INFLIGHT_MAX];
+  int nwaiting = 0;
   for (int c = 0; c < s->nslot; c++) slot[c] = qk_solver_slot(s->solver, c);
   for (int k = 0; k < inflight->nwaiting; k++)
-    waiting[k] = describe(inflight, inflight->waiting[k]);
+    if (qk_entry_solves(&inflight->entry[inflight->waiting[k]]))
+      waiting[nwaiting++] = describe(inflight, inflight->waiting[k]);
   list_flavours(inflight, flavour);
   qk_place(&(qk_placement_view_t){.slot = slot,
                                   .single = s->single_rhs ? qk_solver_slot(s->single_rhs, 0) : NULL,
                                   .waiting = waiting,
                                   .nslot = s->nslot,
-                                  .nwaiting = inflight->nwaiting,
+                                  .nwaiting = nwaiting,
                                   .flavour = flavour},
            &group->at);
   group->solver = group->at.single ? s->single_rhs : s->solver;
@@ -317,7 +258,7 @@ static qk_status_t make_sources(qk_inflight_t *inflight, group_t *group, qk_err_
   qk_buffer_t *buffer[QK_SLOTS_MAX];
   qk_field_t *field[QK_SLOTS_MAX];
   for (int k = 0; k < group->at.n; k++) {
-    entry_t *entry = &inflight->entry[group->at.entry[k]];
+    qk_inflight_entry_t *entry = &inflight->entry[group->at.entry[k]];
     fill[k] = &entry->fill;
     buffer[k] = entry->buffer;
     field[k] = qk_solver_rhs(group->solver, group->at.slot[k]);
@@ -360,13 +301,13 @@ static qk_status_t take_slots(qk_inflight_t *inflight, qk_err_t *err) {
   qk_status_t status = make_sources(inflight, &group, err);
   if (status != QK_OK) return status;
   for (int k = 0; k < group.at.n; k++) {
-    entry_t *entry = &inflight->entry[group.at.entry[k]];
+    qk_inflight_entry_t *entry = &inflight->entry[group.at.entry[k]];
     if (group.verdict[k].code != QK_OK) {
-      refuse(inflight, group.at.entry[k], &group.verdict[k]);
+      qk_entry_refuse(inflight, group.at.entry[k], &group.verdict[k]);
       continue;
     }
-    leave_queue(inflight, group.at.entry[k]);
-    entry->state = SOLVING;
+    qk_entry_leave_queue(inflight, group.at.entry[k]);
+    entry->state = QK_ENTRY_SOLVING;
     entry->solver = group.solver;
     entry->slot = slot[n] = group.at.slot[k];
     tol[n] = entry->fill.tol;
@@ -375,35 +316,46 @@ static qk_status_t take_slots(qk_inflight_t *inflight, qk_err_t *err) {
   }
   if (n == 0) return QK_OK;
   status = set_flavours(inflight, group.solver, n, slot, flavour);
-  if (status != QK_OK) return explain(inflight, status, err);
-  return explain(inflight, qk_solver_fill_many(group.solver, slot, n, tol, max_iter), err);
+  if (status != QK_OK) return qk_entry_explain(inflight, status, err);
+  return qk_entry_explain(inflight, qk_solver_fill_many(group.solver, slot, n, tol, max_iter), err);
+}
+
+/* Slots wait for no more than two works; solutions in slots that have ended leave first. */
+static qk_status_t work(qk_inflight_t *inflight, qk_err_t *err) {
+  bool ended = false;
+  for (int i = 0; i < qk_inflight_count(inflight) && !ended; i++) {
+    const qk_slot_t *state = qk_inflight_state(inflight, i);
+    ended = state != NULL && state->state == QK_SLOT_ENDED;
+  }
+  return qk_works_step(inflight, qk_inflight_solving(inflight) ? 2 : QK_TILE, !ended, err);
 }
 
 static qk_status_t feed(qk_inflight_t *inflight, qk_err_t *err) {
   qk_status_t status = begin_loads(inflight, err);
-  return status == QK_OK ? take_slots(inflight, err) : status;
+  if (status == QK_OK) status = take_slots(inflight, err);
+  return status == QK_OK ? work(inflight, err) : status;
 }
 
 qk_status_t qk_inflight_fill(qk_inflight_t *inflight, int n, const qk_fill_t fill[],
                              qk_err_t *err) {
   for (int k = 0; k < n; k++) {
-    entry_t *entry = &inflight->entry[fill[k].entry];
+    qk_inflight_entry_t *entry = &inflight->entry[fill[k].entry];
     qk_err_t verdict = {0};
-    QK_ASSERT(entry->state == FREE);
+    QK_ASSERT(entry->state == QK_ENTRY_FREE);
     entry->fill = fill[k];
     qk_status_t status = QK_OK;
     if (fill[k].shm_out[0] != '\0')
       status = qk_segment_open(inflight->port->wire, fill[k].shm_out, fill[k].is_double, true,
                                &entry->out, &verdict);
-    if (loses_process(status)) {
+    if (qk_loses_process(status)) {
       *err = verdict;
       return status;
     }
     if (status != QK_OK) {
-      refuse(inflight, fill[k].entry, &verdict);
+      qk_entry_refuse(inflight, fill[k].entry, &verdict);
       continue;
     }
-    entry->state = WAITING;
+    entry->state = QK_ENTRY_WAITING;
     enter_queue(inflight, fill[k].entry);
   }
   return feed(inflight, err);
@@ -412,10 +364,10 @@ qk_status_t qk_inflight_fill(qk_inflight_t *inflight, int n, const qk_fill_t fil
 /* ---- between --------------------------------------------------------------------------------- */
 
 void qk_inflight_cancel(qk_inflight_t *inflight, int i) {
-  const entry_t *entry = &inflight->entry[i];
+  const qk_inflight_entry_t *entry = &inflight->entry[i];
   const qk_err_t cancelled = {.code = QK_CANCELLED};
-  if (entry->state == WAITING) refuse(inflight, i, &cancelled);
-  if (entry->state == SOLVING) qk_solver_cancel(entry->solver, entry->slot);
+  if (entry->state == QK_ENTRY_WAITING) qk_entry_refuse(inflight, i, &cancelled);
+  if (entry->state == QK_ENTRY_SOLVING) qk_solver_cancel(entry->solver, entry->slot);
 }
 
 /* True if the solver begins copies only when the device has its iterations: with several ranks
@@ -439,7 +391,7 @@ qk_status_t qk_inflight_step(qk_inflight_t *inflight, qk_err_t *err) {
   if (!begins_copies(inflight)) status = qk_staging_copy(inflight->stage, err);
   if (status != QK_OK || !qk_inflight_solving(inflight)) return status;
   inflight->steps++;
-  status = explain(inflight, step_solvers(inflight->setup), err);
+  status = qk_entry_explain(inflight, step_solvers(inflight->setup), err);
   return status == QK_OK ? qk_staging_poll(inflight->stage, false, err) : status;
 }
 
@@ -454,10 +406,10 @@ static qk_status_t solution_norms(qk_inflight_t *inflight, const int ended[], in
                                   qk_err_t *err) {
   const qk_loaded_t *s = inflight->setup;
   for (int k = 0; k < n; k++) {
-    const entry_t *entry = &inflight->entry[ended[k]];
+    const qk_inflight_entry_t *entry = &inflight->entry[ended[k]];
     const qk_status_t status =
         qk_open_slices_clear(s, qk_solver_solution(entry->solver, entry->slot));
-    if (status != QK_OK) return explain(inflight, status, err);
+    if (status != QK_OK) return qk_entry_explain(inflight, status, err);
     qk_dev_blas(&s->dev, QK_BLAS_NORM2,
                 (qk_blas_args_t){.f = {qk_solver_solution(entry->solver, entry->slot)->v},
                                  .red = inflight->norms + 2 * k});
@@ -465,26 +417,22 @@ static qk_status_t solution_norms(qk_inflight_t *inflight, const int ended[], in
   qk_dev_copy(&s->dev, inflight->norms_host, inflight->norms, (size_t)n * 2 * sizeof(double),
               QK_COPY_TO_HOST);
   qk_dev_sync(&s->dev);
-  qk_status_t status = explain(inflight, qk_dev_status(&s->dev), err);
+  qk_status_t status = qk_entry_explain(inflight, qk_dev_status(&s->dev), err);
   if (status != QK_OK) return status;
-  return explain(inflight, qk_comm_sum(s->geom.comm, inflight->norms_host, 2 * n), err);
+  return qk_entry_explain(inflight, qk_comm_sum(s->geom.comm, inflight->norms_host, 2 * n), err);
 }
 
 /* What the solver found wrong with a source, which it has in a basis of its own. */
-static qk_err_t word_on(const entry_t *entry, const qk_slot_t *state) {
+static qk_err_t word_on(const qk_inflight_entry_t *entry, const qk_slot_t *state) {
   qk_err_t err = {.code = state->status};
   if (state->status != state->why.code) return err;
   err = state->why;
-  if (entry->fill.basis != QK_BASIS_DEGRAND_ROSSI) {
-    const size_t n = strlen(err.text);
-    snprintf(err.text + n, sizeof err.text - n, " (of the source in the basis %s)",
-             qk_gamma_basis_name(QK_BASIS_DEGRAND_ROSSI));
-  }
+  qk_entry_say_basis(entry, &err);
   return err;
 }
 
 static qk_status_t take_result(qk_inflight_t *inflight, int i, double norm2_x, qk_err_t *err) {
-  entry_t *entry = &inflight->entry[i];
+  qk_inflight_entry_t *entry = &inflight->entry[i];
   const qk_slot_t *state = qk_inflight_state(inflight, i);
   entry->result = (qk_result_t){.entry = i,
                                 .serial = entry->fill.serial,
@@ -502,45 +450,14 @@ static qk_status_t take_result(qk_inflight_t *inflight, int i, double norm2_x, q
                                          &entry->result.norm_x, &verdict);
   /* a breakdown is the first cause of numbers that are none */
   if (verdict.code != QK_OK && state->status != QK_BREAKDOWN) entry->result.err = verdict;
-  return explain(inflight, status, err);
-}
-
-/* The solution has been written, or could not be. */
-static void end(entry_t *entry, bool written, const qk_err_t *why) {
-  if (why->code == QK_OK)
-    entry->result.written = written;
-  else
-    entry->result.err = *why;
-  qk_segment_close(&entry->out);
-  entry->state = ENDED;
-}
-
-/* Whether a slot that ended so leaves through a buffer. */
-static bool needs_buffer(const qk_inflight_t *inflight, const entry_t *entry, qk_status_t status) {
-  return entry->fill.shm_out[0] != '\0' && has_solution(status) &&
-         qk_staging_exists(inflight->stage);
+  return qk_entry_explain(inflight, status, err);
 }
 
 /* The solution leaves the slot, which is free then. */
-static qk_status_t leave_slot(qk_inflight_t *inflight, entry_t *entry, qk_err_t *err) {
+static qk_status_t leave_slot(qk_inflight_t *inflight, qk_inflight_entry_t *entry, qk_err_t *err) {
   const qk_field_t *x = qk_solver_solution(entry->solver, entry->slot);
-  const bool written = entry->fill.shm_out[0] != '\0' && has_solution(entry->result.err.code);
-  double basis[4][4][2];
-  qk_err_t why = {0};
-  qk_status_t status = QK_OK;
-  qk_gamma_basis_export(entry->fill.basis, basis);
-  if (needs_buffer(inflight, entry, entry->result.err.code)) {
-    status = qk_staging_store(inflight->stage, &entry->out, basis, entry->fill.factor, x,
-                              &entry->buffer, err);
-    entry->state = LEAVING;
-  } else {
-    if (written)
-      status =
-          qk_field_io_write(inflight->port, &entry->out, basis, entry->fill.factor, x, 0, &why);
-    if (loses_process(status)) *err = why;
-    end(entry, written, &why);
-    status = loses_process(status) ? status : QK_OK;
-  }
+  const qk_status_t status =
+      qk_entry_leave(inflight, entry, x, has_solution(entry->result.err.code), err);
   qk_solver_clear(entry->solver, entry->slot);
   return status;
 }
@@ -550,13 +467,14 @@ static int choose_leaving(const qk_inflight_t *inflight, int leaving[]) {
   qk_ended_t ended[QK_SLOTS_MAX + 1];
   int n = 0;
   for (int i = 0; i < qk_inflight_count(inflight); i++) {
-    const entry_t *entry = &inflight->entry[i];
+    const qk_inflight_entry_t *entry = &inflight->entry[i];
     const qk_slot_t *state = qk_inflight_state(inflight, i);
     if (state == NULL || state->state != QK_SLOT_ENDED) continue;
     const bool single = entry->solver != inflight->setup->solver;
-    ended[n++] = (qk_ended_t){.entry = i,
-                              .slot = single ? QK_SLOT_SINGLE : entry->slot,
-                              .needs_buffer = needs_buffer(inflight, entry, state->status)};
+    ended[n++] = (qk_ended_t){
+        .entry = i,
+        .slot = single ? QK_SLOT_SINGLE : entry->slot,
+        .needs_buffer = qk_entry_needs_buffer(inflight, entry, has_solution(state->status))};
   }
   return qk_place_leave(ended, n, qk_staging_room(inflight->stage), inflight->setup->plan.leaving,
                         leaving);
@@ -569,12 +487,12 @@ static qk_status_t clear_slots(qk_inflight_t *inflight, qk_err_t *err) {
   if (n == 0) return QK_OK;
   qk_status_t status = solution_norms(inflight, ended, n, err);
   for (int k = 0; k < n && status == QK_OK; k++) {
-    entry_t *entry = &inflight->entry[ended[k]];
+    qk_inflight_entry_t *entry = &inflight->entry[ended[k]];
     status = take_result(inflight, ended[k], inflight->norms_host[2 * k], err);
     if (status != QK_OK) return status;
     status = leave_slot(inflight, entry, err);
   }
-  return status == QK_OK ? explain(inflight, set_idle_flavours(inflight), err) : status;
+  return status == QK_OK ? qk_entry_explain(inflight, set_idle_flavours(inflight), err) : status;
 }
 
 qk_status_t qk_inflight_retire(qk_inflight_t *inflight, qk_result_t result[], int *n,
@@ -582,16 +500,16 @@ qk_status_t qk_inflight_retire(qk_inflight_t *inflight, qk_result_t result[], in
   *n = 0;
   qk_status_t status = clear_slots(inflight, err);
   for (int i = 0; i < qk_inflight_count(inflight) && status == QK_OK; i++) {
-    entry_t *entry = &inflight->entry[i];
-    if (entry->state == LEAVING && qk_buffer_done(entry->buffer)) {
+    qk_inflight_entry_t *entry = &inflight->entry[i];
+    if (entry->state == QK_ENTRY_LEAVING && qk_buffer_done(entry->buffer)) {
       qk_err_t why;
       qk_buffer_stored(entry->buffer, &why);
       entry->buffer = NULL;
-      end(entry, true, &why);
+      qk_entry_end(entry, true, &why);
     }
-    if (entry->state != ENDED) continue;
+    if (entry->state != QK_ENTRY_ENDED) continue;
     result[(*n)++] = entry->result;
-    entry->state = FREE;
+    entry->state = QK_ENTRY_FREE;
   }
   return status;
 }

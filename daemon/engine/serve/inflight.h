@@ -8,6 +8,8 @@
  * except those whose source is still under way, and those that do better to begin with their group
  * (placement.h).
  *
+ * Fills that are no solves (works.h) have an entry, and no slot.
+ *
  * An RHS that finds the engine idle uses the single-RHS solver, if there is one, until its end;
  * later arrivals use the batch. The front sees no difference.
  *
@@ -28,6 +30,7 @@ typedef struct qk_result {
   int entry;
   uint64_t serial;
   bool refused; /* it was never solved, because of err */
+  bool worked;  /* it was no solve */
   qk_err_t err; /* code: the slot's status; text: why the solution was not written, or empty */
   double tol;   /* as asked for */
   double true_residual;  /* |b - M x| / |b| */

@@ -158,16 +158,21 @@ qk_status_t qk_fill_parse(const Quark__Engine__Fill *m, int entries, bool flavou
                  .hint = {.order = m->order, .backlog = m->backlog},
                  .basis = (qk_gamma_basis_t)m->basis,
                  .factor = m->factor,
-                 .tol = m->tol};
+                 .tol = m->tol,
+                 .work = m->work,
+                 .dagger = m->dagger};
   if (m->entry >= (uint32_t)entries)
     return qk_fail(err, QK_BAD_ARGUMENT, "entry = %u: must be 0 to %d", m->entry, entries - 1);
   if ((unsigned)m->basis >= QK_BASIS_COUNT)
     return qk_fail(err, QK_BAD_ARGUMENT, "basis = %d: no such basis", (int)m->basis);
   if (!isfinite(m->factor) || m->factor == 0)
     return qk_fail(err, QK_BAD_ARGUMENT, "factor = %g: must be finite and not 0", m->factor);
-  if (!(m->tol > 0 && m->tol < 1))
+  if ((unsigned)m->work > QUARK__WORK__WORK_SMEAR)
+    return qk_fail(err, QK_BAD_ARGUMENT, "work = %d: no such work", (int)m->work);
+  const bool solves = m->work == QUARK__WORK__WORK_SOLVE;
+  if (solves && !(m->tol > 0 && m->tol < 1))
     return qk_fail(err, QK_BAD_ARGUMENT, "tol = %g: must be between 0 and 1", m->tol);
-  if (m->max_iter < 1 || m->max_iter > QK_ITERATIONS_MAX)
+  if (solves && (m->max_iter < 1 || m->max_iter > QK_ITERATIONS_MAX))
     return qk_fail(err, QK_BAD_ARGUMENT, "max_iter = %llu: 1 to %llu",
                    (unsigned long long)m->max_iter, QK_ITERATIONS_MAX);
   if (m->flavour < -1 || m->flavour > 1)
@@ -177,8 +182,7 @@ qk_status_t qk_fill_parse(const Quark__Engine__Fill *m, int entries, bool flavou
                    m->flavour);
   f.flavour = m->flavour < 0 ? -1 : 1;
   f.entry = (int32_t)m->entry;
-  f.max_iter = (int64_t)m->max_iter;
-
+  f.max_iter = solves ? (int64_t)m->max_iter : 0;
   qk_status_t status = parse_source(m, vectors, &f, err);
   if (status != QK_OK) return status;
   if (m->shm_out != NULL)

@@ -41,6 +41,8 @@ typedef struct qk_fill {
   double factor, tol;
   int64_t max_iter;
   int32_t flavour; /* 1 or -1 */
+  Quark__Work work;
+  bool dagger;
   qk_fill_hint_t hint;
 } qk_fill_t;
 

@@ -232,6 +232,21 @@ static qk_status_t open_boundary(const sources_t *s, qk_err_t *err) {
   return QK_OK;
 }
 
+/* Where the adjoint is solved for: gamma_5 times the source. */
+static qk_status_t turn(const sources_t *s, qk_err_t *err) {
+  const qk_loaded_t *setup = s->setup;
+  for (int i = 0; i < s->n; i++) {
+    const qk_fill_t *fill = s->fill[i];
+    const qk_spinor_t v = s->field[i]->v;
+    const qk_chiral_args_t args = {.plus = 1, .minus = -1, .in = v, .out = v};
+    if (s->verdict[i].code != QK_OK || !fill->dagger || fill->work != QUARK__WORK__WORK_SOLVE)
+      continue;
+    const qk_status_t status = setup->ops->chiral(setup->ctx, &args);
+    if (status != QK_OK) return qk_device_explain(&setup->dev, status, err);
+  }
+  return QK_OK;
+}
+
 static qk_status_t make_all(const sources_t *s, qk_err_t *err) {
   bool made[QK_SLOTS_MAX];
   for (int i = 0; i < s->n; i++)
@@ -255,7 +270,8 @@ static qk_status_t make_all(const sources_t *s, qk_err_t *err) {
     qk_status_t status = make_smeared(s, &group, err);
     if (status != QK_OK) return status;
   }
-  return open_boundary(s, err);
+  const qk_status_t status = open_boundary(s, err);
+  return status == QK_OK ? turn(s, err) : status;
 }
 
 qk_status_t qk_source_make(qk_loaded_t *setup, qk_field_io_t *port, qk_staging_t *stage, int n,

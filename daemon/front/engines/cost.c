@@ -6,7 +6,8 @@
 
 double qk_cost_digits(const qk_job_t *job) {
   if (job->field) return 0;
-  return job->contraction ? 6 : fmax(1, -log10(job->tol));
+  if (job->contraction) return 6;
+  return qk_job_solves(job) ? fmax(1, -log10(job->tol)) : 1;
 }
 
 double qk_cost_expected(const qk_job_t *job) {

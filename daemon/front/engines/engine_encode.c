@@ -101,6 +101,9 @@ uint8_t *qk_engine_encode_fill(uint32_t entry, uint64_t serial, const qk_rhs_t *
   fill.max_iter = job->max_iter;
   fill.has_flavour = job->flavour != 1;
   fill.flavour = job->flavour;
+  fill.has_work = job->work != QUARK__WORK__WORK_SOLVE;
+  fill.work = job->work;
+  fill.has_dagger = fill.dagger = job->dagger;
   fill.has_order = true;
   fill.order = hint.order;
   fill.has_backlog = true;

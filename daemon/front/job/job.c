@@ -226,6 +226,20 @@ static double deadline_of(uint64_t deadline_ms, double now) {
   return deadline_ms > 0 ? now + (double)deadline_ms * 1e-3 : 0;
 }
 
+/* Of results with M times 2 kappa in place of M. */
+static double kappa_factor(const Quark__Submit *submit, double two_kappa) {
+  switch (submit->work) {
+  case QUARK__WORK__WORK_M:
+  case QUARK__WORK__WORK_DIAG:
+    return two_kappa;
+  case QUARK__WORK__WORK_HOP:
+  case QUARK__WORK__WORK_SMEAR:
+    return 1;
+  default:
+    return 1 / two_kappa;
+  }
+}
+
 /* Whether there is room for the job, also in its user's quota. */
 static qk_status_t check_room(const qk_terms_t *terms, int64_t cost, int64_t kept, qk_err_t *err) {
   if (terms->again) return QK_OK;
@@ -253,11 +267,13 @@ qk_status_t qk_job_create(const Quark__Submit *submit, const qk_terms_t *terms, 
   job->overhead = overhead(submit);
   job->dtype = submit->dtype;
   job->basis = submit->basis;
-  job->tol = submit->tol;
+  job->work = submit->work;
+  job->dagger = submit->dagger;
+  job->tol = qk_job_solves(job) ? submit->tol : 0;
   job->max_iter = submit->max_iter;
   job->flavour = submit->flavour < 0 ? -1 : 1;
   if (submit->normalisation == QUARK__NORMALISATION__NORMALISATION_KAPPA)
-    job->factor = 1 / (2 * terms->kappa);
+    job->factor = kappa_factor(submit, 2 * terms->kappa);
   job->accepted_at = terms->now;
   job->deadline = deadline_of(submit->deadline_ms, terms->now);
   job->priority = (int)submit->priority;

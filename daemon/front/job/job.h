@@ -166,9 +166,11 @@ struct qk_job {
   uint64_t field_bytes;
   Quark__Dtype dtype;
   Quark__Basis basis;
-  double tol;
+  double tol; /* 0 if nothing is solved */
   uint64_t max_iter;
   int flavour; /* 1 or -1 */
+  Quark__Work work;
+  bool dagger;
   double factor;
   Quark__SourceKind source;
   Quark__Sink sink;
@@ -250,6 +252,10 @@ qk_status_t qk_job_create_field(const Quark__FieldOpen *open, const qk_terms_t *
 void qk_job_destroy(qk_job_t *job);
 /* Destroys an orphan that was forgotten, of which nothing runs and which nobody holds. */
 void qk_job_settle(qk_job_t *job);
+/* Whether it solves: it is no contraction and no field, and applies no operator. */
+static inline bool qk_job_solves(const qk_job_t *job) {
+  return !job->contraction && !job->field && job->work == QUARK__WORK__WORK_SOLVE;
+}
 /* Whether its client sends its sources. */
 static inline bool qk_job_is_upload(const qk_job_t *job) {
   return !job->contraction && job->source == QUARK__SOURCE_KIND__SOURCE_UPLOAD;

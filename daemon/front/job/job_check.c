@@ -26,6 +26,18 @@ static qk_status_t check_enums(const Quark__Submit *s, qk_err_t *err) {
   return QK_OK;
 }
 
+static qk_status_t check_work(const Quark__Submit *s, qk_err_t *err) {
+  if ((int)s->work < 0 || s->work > QUARK__WORK__WORK_SMEAR)
+    return qk_fail(err, QK_BAD_ARGUMENT, "work = %d is outside 0 .. 7", s->work);
+  if (s->parity != QUARK__PARITY__PARITY_ALL)
+    return qk_fail(err, QK_UNSUPPORTED, "parity = %d: fields are of all sites (0)", s->parity);
+  if (s->schur != QUARK__SCHUR__SCHUR_NONE)
+    return qk_fail(err, QK_UNSUPPORTED, "schur = %d: needs a parity", s->schur);
+  if (s->work == QUARK__WORK__WORK_SCHUR)
+    return qk_fail(err, QK_UNSUPPORTED, "work = %d: needs a parity", s->work);
+  return QK_OK;
+}
+
 static qk_status_t check_request(uint64_t request, uint64_t deadline_ms, uint32_t priority,
                                  qk_err_t *err) {
   if (request == 0) return qk_fail(err, QK_BAD_ARGUMENT, "request = 0: must be at least 1");
@@ -43,9 +55,10 @@ static qk_status_t check_numbers(const Quark__Submit *s, qk_err_t *err) {
   if (s->nrhs > QK_REQUEST_RHS_MAX)
     return qk_fail(err, QK_TOO_LARGE, "nrhs = %u is over the limit of %d", s->nrhs,
                    QK_REQUEST_RHS_MAX);
-  if (!(s->tol > 0 && s->tol < 1))
+  const bool solves = s->work == QUARK__WORK__WORK_SOLVE;
+  if (solves && !(s->tol > 0 && s->tol < 1))
     return qk_fail(err, QK_BAD_ARGUMENT, "tol = %g: must be between 0 and 1", s->tol);
-  if (s->max_iter == 0 || s->max_iter > QK_ITERATIONS_MAX)
+  if (solves && (s->max_iter == 0 || s->max_iter > QK_ITERATIONS_MAX))
     return qk_fail(err, QK_BAD_ARGUMENT, "max_iter = %llu is outside 1 .. %llu",
                    (unsigned long long)s->max_iter, QK_ITERATIONS_MAX);
   if (s->flavour < -1 || s->flavour > 1)
@@ -91,6 +104,7 @@ qk_status_t qk_job_check(const Quark__Submit *s, const qk_shape_t *shape, qk_err
   qk_status_t status = check_request(s->request, s->deadline_ms, s->priority, err);
   if (status != QK_OK) return status;
   status = check_enums(s, err);
+  if (status == QK_OK) status = check_work(s, err);
   if (status == QK_OK) status = check_numbers(s, err);
   if (status == QK_OK) status = say(qk_smearing_check(s->smear, "smear", why), why, err);
   if (status == QK_OK && s->source == QUARK__SOURCE_KIND__SOURCE_SEQUENTIAL)
@@ -101,6 +115,12 @@ qk_status_t qk_job_check(const Quark__Submit *s, const qk_shape_t *shape, qk_err
 
 qk_status_t qk_job_check_action(const Quark__Submit *s, const qk_action_row_t *action,
                                 qk_err_t *err) {
+  if (s->dagger && s->work == QUARK__WORK__WORK_SOLVE && qk_action_vectors(action) > 1)
+    return qk_fail(err, QK_UNSUPPORTED,
+                   "dagger: the adjoint of the action %s of this setup exchanges the flavours, and "
+                   "is not solved for; gamma_5 and an exchange of the flavours do that (M^+ = "
+                   "tau_1 gamma_5 M gamma_5 tau_1)",
+                   action->name);
   if (s->flavour >= 0 || action->has_flavours) return QK_OK;
   if (qk_action_vectors(action) > 1)
     return qk_fail(err, QK_BAD_ARGUMENT,

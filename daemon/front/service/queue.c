@@ -68,7 +68,7 @@ void qk_queue_end(qk_service_t *service, qk_rhs_t *rhs, qk_status_t status, cons
 
 void qk_queue_settle(const qk_rhs_t *rhs) {
   const qk_outcome_t *o = &rhs->outcome;
-  if (!rhs->job->contraction && o->status == QK_OK && o->applications > 0) qk_cost_learn(rhs);
+  if (qk_job_solves(rhs->job) && o->status == QK_OK && o->applications > 0) qk_cost_learn(rhs);
   if (rhs->job->contraction && o->status == QK_OK) return;
   qk_sched_settle(rhs->job->user, &rhs->queue, (double)o->applications);
 }

@@ -230,7 +230,7 @@ static void add_slot(const qk_setup_t *setup, int k, qk_report_t *r) {
   s->iterations = rhs->iterations;
   s->residual = rhs->residual;
   s->setup = (char *)setup->name;
-  s->tol = rhs->job->contraction ? 0 : rhs->job->tol;
+  s->tol = qk_job_solves(rhs->job) ? rhs->job->tol : 0;
   s->seconds = qk_service_now(setup->service) - rhs->started_at;
   s->has_flavour = !rhs->job->contraction && qk_values_action(&setup->settings.op)->has_flavours;
   s->flavour = rhs->job->flavour;

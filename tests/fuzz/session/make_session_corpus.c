@@ -207,6 +207,11 @@ static void save_states(void) {
           C0(SUBMIT(POINT, TWELVE, 152)), C0(SUBMIT(WALL, TWO, 216)), HELP, HELP, CRASH(0), HELP,
           TWO_FLAVOURS, C0(HELLO), C0(ATTACH(0)), C0(ATTACH(1)), HELP, HELP, CRASH(0), LIVE,
           C0(HELLO), C0(SUBMIT(Z4, TWO, 24)), C0(SUBMIT(POINT, TWO, 152)), HELP);
+  /* Parts of the operator, one that there is not, adjoints, beside a solve; again after a crash. */
+  SESSION("work", 2 | STATE, LIVE, C0(HELLO), C0(SUBMIT(POINT, FORTY, 26 + 64)),
+          C0(SUBMIT(Z4, TWO, 28)), C0(SUBMIT(POINT, TWO, 27)), C0(SUBMIT(POINT, TWO, 27 + 128)),
+          C0(SUBMIT(POINT, TWO, 0)), HELP, HELP, CRASH(0), PASS(1), LIVE, C0(HELLO), C0(ATTACH(0)),
+          C0(ATTACH(1)), HELP, HELP);
   SESSION("kept-state", 2 | STATE, LIVE, C0(HELLO), C0(SUBMIT(POINT | KEEP, TWELVE, 0)), HELP, HELP,
           HELP, HELP, HELP, HELP, HELP, HELP, HELP, HELP, HELP, HELP, C0(ACK(0, 0)),
           C0(SUBMIT(SEQ | KEEP, TWO, 0)), C0(CONTRACT(0, 1)), C0(RELEASE(0)), CRASH(0), LIVE, HELP,

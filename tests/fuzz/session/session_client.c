@@ -178,6 +178,19 @@ static void twist(Quark__Submit *s, uint8_t how) {
     s->column[0]->has_flavour = true;
     s->column[0]->flavour = how < 128 ? -1 : how < 192 ? 1 : 2;
     break;
+  case 26: /* a part of the operator, or its adjoint; 7 and more are no work */
+    s->has_work = true;
+    s->work = (Quark__Work)(how / 32 % 8);
+    break;
+  case 27:
+    s->has_dagger = s->dagger = true;
+    s->has_work = how >= 128;
+    s->work = how >= 128 ? QUARK__WORK__WORK_M : QUARK__WORK__WORK_SOLVE;
+    break;
+  case 28:
+    s->has_work = true;
+    s->work = (Quark__Work)(how < 128 ? 8 : -1);
+    break;
   case 20:
     s->n_column = s->n_column > 0 ? s->n_column - 1 : 0;
     break;

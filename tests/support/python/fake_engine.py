@@ -4,7 +4,7 @@ It speaks engine.proto and does with each right-hand side what its max_iter says
 is "solved" at once: x = 2 b for uploads, x = (gamma + 1) times the kept solution for sequential sources, zeros but for the
 seed in the first number, alpha of a smearing in the second, and the flavour of the column in the fifth, for generated ones. The gamma matrix at the source of a
 contraction's first channel is its action in the same way; its numbers are `correlators`.
-With csw, x = (2 + csw) b. A gauge of the form builtin:fake:WORD... does what its words say: refuse=STATUS, needs=FILE, wait=FIFO (until it is
+With csw, x = (2 + csw) b. That of a work is 1 + its number times as much, with dagger i times. A gauge of the form builtin:fake:WORD... does what its words say: refuse=STATUS, needs=FILE, wait=FIFO (until it is
 written to), digest=NUMBER, die (while loading). FAKE_ROOM is a folder in which no more than FAKE_ENGINES engines find room: others are refused for want of memory.
 FAKE_LOAD in the environment says what LOAD meets: ok, refuse (LOAD_FAILED), mute (no answer), save (a checkpoint that takes its time), or a
 digest by generation (change). FAKE_BEFORE is the number of engines that fronts before this one have had. FAKE_GO names a fifo: a refusal, the checkpoint, or a solve
@@ -152,6 +152,7 @@ class FakeEngine:
         assert len(x) == count and fill.flavour in (-1, 1)
         if fill.flavour < 0:
             x = -x
+        x = (1 + fill.work) * (1j if fill.dagger else 1) * x
         if fill.HasField('shm_out'):
             assert os.path.getsize('/dev/shm' + fill.shm_out) == x.nbytes
             out = x if fill.factor == 1 else (fill.factor * x).astype(x.dtype)

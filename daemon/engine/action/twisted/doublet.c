@@ -238,11 +238,20 @@ static qk_status_t doublet_hop_backward(qk_operator_t *op, qk_field_t *out, cons
   return one_hop(op, out, in, mu, 1);
 }
 
+/* Of full fields alone: a parity is not part of both vectors of a field. */
+static qk_status_t doublet_hop(qk_operator_t *op, qk_field_t *out, const qk_field_t *in,
+                               bool dagger) {
+  doublet_t *d = (doublet_t *)op;
+  if (!fits(d, out, in, QK_FULL)) return QK_BAD_ARGUMENT;
+  direct(d, &(sum_t){.dagger = dagger, .c_hop = 1, .in = in}, 0, NULL, out);
+  return qk_dev_status(op->dev);
+}
+
 static qk_status_t doublet_diag(qk_operator_t *op, qk_field_t *out, const qk_field_t *in,
-                                bool inverted) {
+                                bool inverted, bool dagger) {
   doublet_t *d = (doublet_t *)op;
   if (!fits(d, out, in, in->v.subset)) return QK_BAD_ARGUMENT;
-  const sum_t s = {.c_z = 1, .z = in};
+  const sum_t s = {.dagger = dagger, .c_z = 1, .z = in};
   if (inverted)
     inverse(d, &s, 0, NULL, out);
   else
@@ -321,6 +330,7 @@ static const qk_operator_ops_t doublet_ops = {.apply = doublet_apply,
                                               .apply_blocks = doublet_apply_blocks,
                                               .hop_forward = doublet_hop_forward,
                                               .hop_backward = doublet_hop_backward,
+                                              .hop = doublet_hop,
                                               .diag = doublet_diag,
                                               .vector_system = doublet_vector_system,
                                               .destroy = doublet_destroy};

@@ -13,7 +13,7 @@ static fake_daemon_t fake;
 
 static void setup(void) {
   fake_daemon_start(&fake, FIELD);
-  fake.script.feature = fake.script.later_feature = QK_FEATURE_COLUMN_FLAVOUR;
+  fake.script.feature = fake.script.later_feature = QK_FEATURE_WORK;
 }
 
 static void teardown(void) {
@@ -51,6 +51,10 @@ static uint64_t leave_a_request(const uint8_t id[16]) {
   p.basis = QUARK_UKQCD;
   p.normalisation = QUARK_KAPPA;
   p.flavour = -1;
+  p.work = QUARK_WORK_DIAG;
+  p.dagger = true;
+  p.parity = QUARK_PARITY_ODD;
+  p.schur = QUARK_SCHUR_ASYMMETRIC;
   p.priority = 6;
   p.detach_ms = 5000;
   p.smear = (quark_smearing_t){
@@ -65,6 +69,8 @@ static void check_params(const quark_params_t *p) {
   cr_expect(p->nrhs == NRHS && p->source == QUARK_Z4 && p->tol == 1e-5 && p->dtype == QUARK_F32);
   cr_expect(p->basis == QUARK_UKQCD && p->normalisation == QUARK_KAPPA && p->priority == 6);
   cr_expect_eq(p->flavour, -1);
+  cr_expect(p->work == QUARK_WORK_DIAG && p->dagger);
+  cr_expect(p->parity == QUARK_PARITY_ODD && p->schur == QUARK_SCHUR_ASYMMETRIC);
   cr_expect(p->detach_ms == 5000 && !p->keep && !p->discard);
   cr_expect(p->smear.alpha == 0.25 && p->smear.steps == 7 && p->smear.links == QUARK_STOUT);
   cr_expect(p->smear.link_param[0] == 0.1 && p->smear.link_steps == 3 && !p->smear.link_all);

@@ -94,6 +94,49 @@ Test(libquark, a_flavour_is_not_repeated_to_an_older_daemon) {
   quark_close(conn);
 }
 
+/* ---- work ---- */
+
+Test(libquark, a_submit_says_its_work_where_it_is_no_solve) {
+  quark_params_t p = of_flavour(1);
+  uint64_t request;
+  lq_fake.script.feature = QK_FEATURE_WORK;
+  quark_connection_t *conn = lq_connect(NULL);
+  for (int i = 0; i < 16; i++) {
+    p.work = i & 1 ? QUARK_WORK_SCHUR : QUARK_WORK_SOLVE;
+    p.dagger = i & 2;
+    p.parity = i & 4 ? QUARK_PARITY_ODD : QUARK_PARITY_ALL;
+    p.schur = i & 8 ? QUARK_SCHUR_ASYMMETRIC : QUARK_SCHUR_NONE;
+    cr_assert_eq(quark_submit(conn, &p, &request, NULL, NULL), QUARK_OK);
+    const Quark__Submit *s = lq_fake.last->submit;
+    cr_expect(s->has_work == (p.work > 0) && (int)s->work == (int)p.work);
+    cr_expect(s->has_dagger == p.dagger && s->dagger == p.dagger);
+    cr_expect(s->has_parity == (p.parity > 0) && (int)s->parity == (int)p.parity);
+    cr_expect(s->has_schur == (p.schur > 0) && (int)s->schur == (int)p.schur);
+  }
+  quark_close(conn);
+}
+
+/* It would solve for M x = b. */
+Test(libquark, a_daemon_that_would_ignore_work_is_not_asked) {
+  quark_connection_t *conn = lq_connect(NULL);
+  for (int i = 0; i < 5; i++) {
+    quark_params_t p = of_flavour(1);
+    quark_error_t err = {0};
+    uint64_t request;
+    if (i == 0) p.work = QUARK_WORK_M;
+    if (i == 1) p.dagger = true;
+    if (i == 2) p.parity = QUARK_PARITY_EVEN;
+    if (i == 3) p.schur = QUARK_SCHUR_SYMMETRIC;
+    cr_expect_eq(quark_submit(conn, &p, &request, NULL, &err),
+                 i < 4 ? QUARK_UNSUPPORTED : QUARK_OK);
+    if (i < 4)
+      cr_expect(strstr(err.text, "too old for work, dagger, parity or schur of SUBMIT"), "%s",
+                err.text);
+  }
+  cr_expect_eq(lq_fake.submits, 1);
+  quark_close(conn);
+}
+
 /* ---- flavours of columns ---- */
 
 static quark_params_t of_columns(const quark_column_t column[2], quark_source_t source) {

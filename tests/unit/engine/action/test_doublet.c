@@ -73,7 +73,7 @@ static qk_field_t *right_hand_side(qk_rig_t *rig, const lines_t *l) {
   qk_field_t *r = take(work, QK_EVEN), *b = take(work, QK_EVEN);
   for (int k = 0; k < 2; k++)
     blas(rig, QK_BLAS_COPY, qk_field_vector(b, k).v, half(l->b[k], QK_EVEN), NULL);
-  rig_must(rig->op->ops->diag(rig->op, r, b, true), "T^-1", NULL);
+  rig_must(rig->op->ops->diag(rig->op, r, b, true, false), "T^-1", NULL);
   qk_work_release(work, b);
   return r;
 }

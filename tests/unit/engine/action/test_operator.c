@@ -86,8 +86,8 @@ Test(operator, gives_local_terms_back_and_makes_them_again) {
   rig_must(op->keep_local(rig.op, none), "again", NULL);
   cr_expect_eq(held - ops->allocated(rig.dev.ctx), single + half);
   cr_expect_eq(op->apply(rig.op, again, in, false, NULL, 0), QK_BAD_ARGUMENT);
-  cr_expect_eq(op->diag(rig.op, again, in, false), QK_BAD_ARGUMENT);
-  cr_expect_eq(op->diag(rig.op, again, in, true), QK_OK);
+  cr_expect_eq(op->diag(rig.op, again, in, false, false), QK_BAD_ARGUMENT);
+  cr_expect_eq(op->diag(rig.op, again, in, true, false), QK_OK);
   rig_must(op->keep_local(rig.op, all), "make", NULL);
   cr_expect_eq(ops->allocated(rig.dev.ctx), held);
   rig_must(op->apply(rig.op, again, in, false, NULL, 0), "apply", NULL);
@@ -111,18 +111,18 @@ Test(operator, rests_in_double) {
              *low = qk_work_take(rig.work, QK_SINGLE, 1, QK_FULL),
              *lower = qk_work_take(rig.work, QK_SINGLE, 1, QK_FULL);
   fill(&rig, in);
-  rig_must(op->diag(rig.op, first, in, true), "T^-1", NULL);
+  rig_must(op->diag(rig.op, first, in, true, false), "T^-1", NULL);
   const int64_t held = rig.dev.ops->allocated(rig.dev.ctx);
   rig_must(op->rest_double(rig.op, true), "rest", NULL);
   rig_must(op->rest_double(rig.op, true), "rest again", NULL);
   cr_expect_eq(held - rig.dev.ops->allocated(rig.dev.ctx),
                (int64_t)rig.dev.ops->diag_bytes(&rig.geom.lat, QK_DOUBLE));
-  cr_expect_eq(op->diag(rig.op, again, in, true), QK_BAD_ARGUMENT);
+  cr_expect_eq(op->diag(rig.op, again, in, true, false), QK_BAD_ARGUMENT);
   cr_expect_eq(op->prepare(rig.op, even, in), QK_BAD_ARGUMENT);
   cr_expect_eq(op->apply(rig.op, lower, low, false, NULL, 0), QK_OK);
   rig_must(op->rest_double(rig.op, false), "make", NULL);
   cr_expect_eq(rig.dev.ops->allocated(rig.dev.ctx), held);
-  rig_must(op->diag(rig.op, again, in, true), "T^-1", NULL);
+  rig_must(op->diag(rig.op, again, in, true, false), "T^-1", NULL);
   expect_same(&rig, first, again, 0);
   qk_field_t *taken[] = {lower, low, even, again, first, in};
   for (int i = 0; i < 6; i++) qk_work_release(rig.work, taken[i]);

@@ -336,3 +336,45 @@ Test(job_check, refuses_each_illegal_contraction) {
   CONTRACT_REFUSED(QK_BAD_ARGUMENT, (c.n_origin = 4, v[3] = -1));
   CONTRACT_REFUSED(QK_BAD_ARGUMENT, (c.sink = &g, g.alpha = NAN));
 }
+
+/* ---- work ---- */
+
+Test(job_check, work_needs_neither_tolerance_nor_iterations) {
+  qk_err_t err = {0};
+  for (int work = QUARK__WORK__WORK_SOLVE; work <= QUARK__WORK__WORK_SMEAR; work++) {
+    Quark__Submit s = submit_of(1);
+    s.work = (Quark__Work)work;
+    s.tol = (double)NAN;
+    s.max_iter = 0;
+    if (work == QUARK__WORK__WORK_SCHUR) continue;
+    cr_expect_eq(qk_job_check(&s, &SHAPE, &err), work == 0 ? QK_BAD_ARGUMENT : QK_OK, "%d", work);
+  }
+}
+
+Test(job_check, work_is_one_of_those_that_there_are) {
+  static const int values[] = {-1, 8, INT32_MAX, INT32_MIN};
+  for (int i = 0; i < 4; i++) {
+    qk_err_t err = {0};
+    Quark__Submit s = submit_of(1);
+    s.work = (Quark__Work)values[i];
+    cr_expect_eq(qk_job_check(&s, &SHAPE, &err), QK_BAD_ARGUMENT);
+    char said[64];
+    snprintf(said, sizeof said, "work = %d is outside 0 .. 7", values[i]);
+    cr_expect_str_eq(err.text, said);
+  }
+}
+
+Test(job_check, an_adjoint_is_solved_for_where_gamma_5_makes_it) {
+  static const char *const name[] = {"wilson", "exp-clover", "twisted-clover", "doublet"};
+  for (int i = 0; i < 4; i++)
+    for (int work = 0; work < 2; work++) {
+      qk_err_t err = {0};
+      Quark__Submit s = submit_of(1);
+      s.dagger = true;
+      s.work = (Quark__Work)work;
+      const bool legal = i < 3 || work > 0;
+      cr_expect_eq(qk_job_check_action(&s, qk_action_named(name[i]), &err),
+                   legal ? QK_OK : QK_UNSUPPORTED, "%s", name[i]);
+      cr_expect(legal || strstr(err.text, "dagger: the adjoint of the action doublet"));
+    }
+}

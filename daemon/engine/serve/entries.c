@@ -1,0 +1,88 @@
+#include "daemon/engine/serve/entries.h"
+
+#include <stdio.h>
+#include <string.h>
+
+qk_status_t qk_entry_explain(const qk_inflight_t *inflight, qk_status_t status, qk_err_t *err) {
+  return qk_device_explain(&inflight->setup->dev, status, err);
+}
+
+void qk_entry_leave_queue(qk_inflight_t *inflight, int entry) {
+  int n = 0;
+  for (int i = 0; i < inflight->nwaiting; i++)
+    if (inflight->waiting[i] != entry) inflight->waiting[n++] = inflight->waiting[i];
+  inflight->nwaiting = n;
+}
+
+void qk_entry_refuse(qk_inflight_t *inflight, int i, const qk_err_t *err) {
+  qk_inflight_entry_t *entry = &inflight->entry[i];
+  if (entry->state == QK_ENTRY_WAITING) qk_entry_leave_queue(inflight, i);
+  qk_buffer_drop(entry->buffer);
+  entry->buffer = NULL;
+  qk_segment_close(&entry->out);
+  entry->result =
+      (qk_result_t){.entry = i, .serial = entry->fill.serial, .refused = true, .err = *err};
+  entry->state = QK_ENTRY_ENDED;
+}
+
+bool qk_entry_is_staged(const qk_inflight_t *inflight, const qk_inflight_entry_t *entry) {
+  return qk_staging_exists(inflight->stage) && entry->fill.shm_in[0] != '\0';
+}
+
+bool qk_entry_is_ready(const qk_inflight_t *inflight, const qk_inflight_entry_t *entry) {
+  if (!qk_entry_is_staged(inflight, entry)) return true;
+  return entry->buffer != NULL && qk_buffer_done(entry->buffer);
+}
+
+void qk_entry_say_basis(const qk_inflight_entry_t *entry, qk_err_t *err) {
+  const size_t n = strlen(err->text);
+  if (entry->fill.basis == QK_BASIS_DEGRAND_ROSSI) return;
+  snprintf(err->text + n, sizeof err->text - n, " (of the source in the basis %s)",
+           qk_gamma_basis_name(QK_BASIS_DEGRAND_ROSSI));
+}
+
+/* ---- out ------------------------------------------------------------------------------------- */
+
+bool qk_entry_needs_buffer(const qk_inflight_t *inflight, const qk_inflight_entry_t *entry,
+                           bool has_solution) {
+  return entry->fill.shm_out[0] != '\0' && has_solution && qk_staging_exists(inflight->stage);
+}
+
+/* From the DeGrand-Rossi basis to that of the fill; a solve of the adjoint has solved for gamma_5
+ * times the solution. */
+static void export_matrix(const qk_fill_t *fill, double matrix[4][4][2]) {
+  qk_gamma_basis_export(fill->basis, matrix);
+  if (fill->work != QUARK__WORK__WORK_SOLVE || !fill->dagger) return;
+  for (int i = 0; i < 4; i++)
+    for (int j = 2; j < 4; j++)
+      for (int c = 0; c < 2; c++) matrix[i][j][c] = -matrix[i][j][c];
+}
+
+qk_status_t qk_entry_leave(qk_inflight_t *inflight, qk_inflight_entry_t *entry, const qk_field_t *x,
+                           bool has_solution, qk_err_t *err) {
+  const qk_fill_t *fill = &entry->fill;
+  const bool written = fill->shm_out[0] != '\0' && has_solution;
+  double matrix[4][4][2];
+  qk_err_t why = {0};
+  qk_status_t status = QK_OK;
+  export_matrix(fill, matrix);
+  if (qk_entry_needs_buffer(inflight, entry, has_solution)) {
+    entry->state = QK_ENTRY_LEAVING;
+    return qk_staging_store(inflight->stage, &entry->out, matrix, fill->factor, x, &entry->buffer,
+                            err);
+  }
+  if (written)
+    status = qk_field_io_write(inflight->port, &entry->out, matrix, fill->factor, x, 0, &why);
+  if (qk_loses_process(status)) *err = why;
+  qk_entry_end(entry, written, &why);
+  return qk_loses_process(status) ? status : QK_OK;
+}
+
+void qk_entry_end(qk_inflight_entry_t *entry, bool written, const qk_err_t *why) {
+  if (why->code == QK_OK)
+    entry->result.written = written;
+  else
+    entry->result.err = *why;
+  qk_segment_close(&entry->out);
+  entry->state = QK_ENTRY_ENDED;
+}

@@ -1,0 +1,77 @@
+/*
+ * entries.h: the in-flight entries of an engine, for those who move them: solves (inflight.c) and
+ * works (works.c). What they are: inflight.h.
+ */
+#ifndef QK_ENGINE_ENTRIES_H
+#define QK_ENGINE_ENTRIES_H
+
+#include "daemon/engine/serve/inflight.h"
+
+typedef enum qk_entry_state {
+  QK_ENTRY_FREE,
+  QK_ENTRY_WAITING, /* for its source, for a slot, or for its work */
+  QK_ENTRY_SOLVING, /* in a slot, until its solution has been taken out of it */
+  QK_ENTRY_LEAVING, /* its solution is on the way */
+  QK_ENTRY_ENDED    /* result is complete */
+} qk_entry_state_t;
+
+typedef struct qk_inflight_entry {
+  qk_entry_state_t state;
+  qk_fill_t fill;
+  qk_segment_t out; /* open from fill on where the fill has a shm_out */
+  qk_buffer_t
+      *buffer; /* WAITING: of the source, once it has begun to come; LEAVING: of the solution */
+  qk_solver_t *solver; /* SOLVING */
+  int slot;            /* SOLVING */
+  qk_result_t result;  /* LEAVING, ENDED */
+} qk_inflight_entry_t;
+
+struct qk_inflight {
+  qk_loaded_t *setup;
+  qk_field_io_t *port;
+  qk_staging_t *stage;
+  double *norms, *norms_host;   /* device, and pinned: [nslot + 1][2] */
+  int waiting[QK_INFLIGHT_MAX]; /* entries in the order in which they came */
+  int nwaiting;
+  int left; /* buffers that are not for sources */
+  uint64_t steps;
+  /* Of works, while there are any: in, out, room, full, double, one column. */
+  qk_field_t *field[3];
+  uint8_t *minus; /* device, one byte: the flavour -1 (operator.h); NULL: nobody has asked for it */
+  qk_inflight_entry_t entry[QK_INFLIGHT_MAX];
+};
+
+static inline bool qk_loses_process(qk_status_t status) {
+  return status >= QK_DEVICE_MEMORY;
+}
+
+/* The ranks need not agree on a status of the device, the solver or the communicator: what one rank
+ * can see alone ends the process, and with it all ranks. */
+qk_status_t qk_entry_explain(const qk_inflight_t *inflight, qk_status_t status, qk_err_t *err);
+
+/* Whether it waits for a slot; others are works. */
+static inline bool qk_entry_solves(const qk_inflight_entry_t *entry) {
+  return entry->fill.work == QUARK__WORK__WORK_SOLVE;
+}
+
+void qk_entry_leave_queue(qk_inflight_t *inflight, int entry);
+/* It ends without having been solved, or worked on. */
+void qk_entry_refuse(qk_inflight_t *inflight, int entry, const qk_err_t *err);
+/* Whether its source comes through a buffer, or is made of what comes; whether that is here. */
+bool qk_entry_is_staged(const qk_inflight_t *inflight, const qk_inflight_entry_t *entry);
+bool qk_entry_is_ready(const qk_inflight_t *inflight, const qk_inflight_entry_t *entry);
+/* Adds the basis that a place in a source is told in, where it is another than that of the fill. */
+void qk_entry_say_basis(const qk_inflight_entry_t *entry, qk_err_t *err);
+
+/* Whether its solution leaves through a buffer, if it has one. */
+bool qk_entry_needs_buffer(const qk_inflight_t *inflight, const qk_inflight_entry_t *entry,
+                           bool has_solution);
+/* Its solution x begins to leave, or is written, or there is none that is wanted; there must be room
+ * where it needs a buffer. x may be overwritten on queue 0 afterwards. A status: the process cannot
+ * go on. */
+qk_status_t qk_entry_leave(qk_inflight_t *inflight, qk_inflight_entry_t *entry, const qk_field_t *x,
+                           bool has_solution, qk_err_t *err);
+/* The solution has been written, or could not be. */
+void qk_entry_end(qk_inflight_entry_t *entry, bool written, const qk_err_t *why);
+
+#endif
