@@ -38,6 +38,9 @@ static void submit(const Quark__Submit *s, uint32_t vectors) {
   promise(s->flavour >= -1 && s->flavour <= 1);
   for (size_t i = 0; i < s->n_column; i++)
     promise(s->column[i]->flavour >= (vectors > 1 ? -1 : 0) && s->column[i]->flavour <= 1);
+  promise((unsigned)s->parity <= QUARK__PARITY__PARITY_ODD);
+  promise(s->parity == QUARK__PARITY__PARITY_ALL || vectors == 1);
+  promise(s->schur == QUARK__SCHUR__SCHUR_NONE || s->parity != QUARK__PARITY__PARITY_ALL);
   promise((unsigned)s->work <= QUARK__WORK__WORK_SMEAR);
   promise(s->work != QUARK__WORK__WORK_SOLVE || (s->tol > 0 && s->tol < 1 && s->max_iter > 0));
   promise(vectors == 1 || s->source != QUARK__SOURCE_KIND__SOURCE_SEQUENTIAL);

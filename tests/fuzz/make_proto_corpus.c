@@ -169,11 +169,23 @@ static void save_submits(Quark__Smearing *smear) {
   submit.source = QUARK__SOURCE_KIND__SOURCE_WALL;
   submit.flavour = 1;
   save_client("legal-submit-doublet", &m);
+  doublet.flavour = 1; /* as of other actions */
   submit.flavour = -1;
   submit.has_work = submit.has_dagger = 1;
   submit.work = QUARK__WORK__WORK_DIAG_INVERSE_HOP;
   submit.dagger = 1;
+  submit.has_parity = 1;
+  submit.parity = QUARK__PARITY__PARITY_ODD;
   save_client("legal-submit-work", &m);
+  submit.work = QUARK__WORK__WORK_SOLVE;
+  submit.has_schur = 1;
+  submit.schur = QUARK__SCHUR__SCHUR_SYMMETRIC;
+  save_client("legal-submit-schur", &m);
+  submit.has_work = submit.has_dagger = submit.has_parity = submit.has_schur = 0;
+  submit.dagger = 0;
+  submit.parity = QUARK__PARITY__PARITY_ALL;
+  submit.schur = QUARK__SCHUR__SCHUR_NONE;
+  doublet.flavour = -1;
   Quark__File from = QUARK__FILE__INIT, to = QUARK__FILE__INIT;
   from.path = "/data/b.raw";
   to.path = "/data/x.raw";

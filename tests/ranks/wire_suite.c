@@ -76,7 +76,7 @@ static void parts_are_read_and_written_in_place(qk_comm_t *comm, qk_wire_t *wire
   qk_err_t err = {0};
   if (v != NULL)
     for (int64_t i = 0; i < g->volume * 24; i++) v[i] = value(i / 24, (int)(i % 24));
-  CHECK(qk_segment_open(wire, name, true, true, &segment, &err) == QK_OK);
+  CHECK(qk_segment_open(wire, name, true, QK_FULL, true, &segment, &err) == QK_OK);
   CHECK(qk_segment_read(wire, &segment, part, &err) == QK_OK);
   int64_t wrong = 0;
   for (int64_t i = 0; i < g->local_volume; i++)
@@ -96,17 +96,63 @@ static void parts_are_read_and_written_in_place(qk_comm_t *comm, qk_wire_t *wire
   drop(comm, v, bytes);
 }
 
+/* Sites of one parity in the order of all: the global site that stands at place k. */
+static int64_t site_of_parity(const qk_geom_t *g, int64_t k, int odd) {
+  const int64_t row = 2 * k / g->global[0];
+  const int64_t y = row % g->global[1], z = row / g->global[1] % g->global[2];
+  const int64_t t = row / g->global[1] / g->global[2];
+  return 2 * k + ((y + z + t + odd) & 1);
+}
+
+static int parity_of_part(const qk_geom_t *g, int64_t local) {
+  int64_t sum = 0;
+  for (int mu = 0; mu < 4; mu++) {
+    sum += g->coord[mu] * g->lat.l[mu] + local % g->lat.l[mu];
+    local /= g->lat.l[mu];
+  }
+  return sum & 1;
+}
+
+static void parts_of_one_parity_are_read_and_written(qk_comm_t *comm, qk_wire_t *wire,
+                                                     const qk_geom_t *g, int odd) {
+  const size_t bytes = (size_t)g->volume * 12 * sizeof(double);
+  double *v = make(comm, bytes), *part = malloc(qk_wire_part_bytes(wire, true));
+  qk_segment_t segment;
+  qk_err_t err = {0};
+  int64_t wrong = 0;
+  if (v != NULL)
+    for (int64_t i = 0; i < g->volume * 12; i++)
+      v[i] = value(site_of_parity(g, i / 24, odd), (int)(i % 24));
+  CHECK(qk_segment_open(wire, name, true, QK_FULL, true, &segment, &err) == QK_BAD_ARGUMENT);
+  CHECK(qk_segment_open(wire, name, true, odd ? QK_ODD : QK_EVEN, true, &segment, &err) == QK_OK);
+  memset(part, 0x5a, qk_wire_part_bytes(wire, true));
+  CHECK(qk_segment_read(wire, &segment, part, &err) == QK_OK);
+  for (int64_t i = 0; i < g->local_volume * 24; i++) {
+    const bool is = parity_of_part(g, i / 24) == odd;
+    wrong += part[i] != (is ? value(global_site(g, i / 24), (int)(i % 24)) : 0);
+    part[i] = is ? -part[i] : 7;
+  }
+  CHECK(qk_segment_write(wire, &segment, part, &err) == QK_OK);
+  qk_segment_close(&segment);
+  meet(comm);
+  for (int64_t i = 0; v != NULL && i < g->volume * 12; i++)
+    wrong += v[i] != -value(site_of_parity(g, i / 24, odd), (int)(i % 24));
+  CHECK(wrong == 0);
+  free(part);
+  drop(comm, v, bytes);
+}
+
 static void wrong_names_and_sizes_are_refused_on_all_ranks(qk_comm_t *comm, qk_wire_t *wire,
                                                            const qk_geom_t *g) {
   size_t bytes = (size_t)g->volume * 24 * sizeof(float) - 1;
   qk_segment_t segment;
   qk_err_t err = {0};
-  CHECK(qk_segment_open(wire, "/qk-no-such-object", true, false, &segment, &err) ==
+  CHECK(qk_segment_open(wire, "/qk-no-such-object", true, QK_FULL, false, &segment, &err) ==
         QK_BAD_ARGUMENT);
   CHECK(strstr(err.text, "/qk-no-such-object") != NULL && segment.fd == -1);
   double *v = make(comm, bytes);
   err = (qk_err_t){0};
-  CHECK(qk_segment_open(wire, name, false, false, &segment, &err) == QK_BAD_ARGUMENT);
+  CHECK(qk_segment_open(wire, name, false, QK_FULL, false, &segment, &err) == QK_BAD_ARGUMENT);
   CHECK(strstr(err.text, "bytes") != NULL && segment.fd == -1);
   drop(comm, v, bytes);
 }
@@ -118,7 +164,7 @@ static void an_object_that_shrinks_is_an_error(qk_comm_t *comm, qk_wire_t *wire,
   void *part = malloc(qk_wire_part_bytes(wire, false));
   qk_segment_t segment;
   qk_err_t err = {0};
-  CHECK(qk_segment_open(wire, name, false, false, &segment, &err) == QK_OK);
+  CHECK(qk_segment_open(wire, name, false, QK_FULL, false, &segment, &err) == QK_OK);
   meet(comm);
   if (v != NULL) {
     int fd = shm_open(name, O_RDWR, 0);
@@ -143,6 +189,8 @@ static void run(qk_comm_t *comm, const int dims[4]) {
   CHECK(qk_geom_init(&geom, comm, dims, &err) == QK_OK);
   CHECK(qk_wire_create(&geom, &wire, &err) == QK_OK);
   parts_are_read_and_written_in_place(comm, wire, &geom);
+  for (int odd = 0; odd < 2; odd++)
+    parts_of_one_parity_are_read_and_written(comm, wire, &geom, odd);
   wrong_names_and_sizes_are_refused_on_all_ranks(comm, wire, &geom);
   an_object_that_shrinks_is_an_error(comm, wire, &geom);
   qk_wire_destroy(wire);

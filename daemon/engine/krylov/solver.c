@@ -116,6 +116,17 @@ qk_status_t qk_solver_set_flavour(qk_solver_t *s, int slot, int flavour) {
   return qk_dev_status(s->dev);
 }
 
+qk_status_t qk_solver_set_measure(qk_solver_t *s, int slot, const qk_measure_t *measure) {
+  const bool full = measure->kind == QK_MEASURE_FULL;
+  if (slot < 0 || slot >= s->nslot || s->slot[slot].state != QK_SLOT_FREE ||
+      measure->kind > QK_MEASURE_UNIT || (!full && measure->parity == QK_FULL) ||
+      (measure->kind == QK_MEASURE_UNIT && !(measure->unit > 0)) ||
+      (!full && s->dev->geom->inner > 1))
+    return QK_BAD_ARGUMENT;
+  s->system[slot].measure = *measure;
+  return QK_OK;
+}
+
 /* ---- life ------------------------------------------------------------------------------------ */
 
 static qk_status_t no_such_method(const char *name, qk_err_t *err) {

@@ -82,6 +82,25 @@ const qk_field_t *qk_solver_solution(qk_solver_t *solver, int slot);
  * 1. QK_BAD_ARGUMENT changes nothing: another number, or a slot that is not free. */
 qk_status_t qk_solver_set_flavour(qk_solver_t *solver, int slot, int flavour);
 
+/* Which residual a slot has. FULL: |b - M x| / |b|. The others are of the system on one parity whose
+ * solution is x there, for b that is 0 on the other one; with r = b - M x on both, p the parity:
+ *   SCHUR   T Mhat x_p = b_p      |s| / |b|,  s = r_p + 1/2 hop T^-1 r_q
+ *   UNIT    Mhat x_p = T^-1 b_p   |T^-1 s| / (|b| / unit) */
+typedef enum qk_measure_kind {
+  QK_MEASURE_FULL,
+  QK_MEASURE_SCHUR,
+  QK_MEASURE_UNIT
+} qk_measure_kind_t;
+typedef struct qk_measure {
+  qk_measure_kind_t kind;
+  qk_subset_t parity; /* even or odd; not FULL */
+  double unit;        /* UNIT: |b_p| / |T^-1 b_p|; positive */
+} qk_measure_t;
+
+/* Of what a free slot is filled with next, as the flavour; every slot begins with FULL. Not of
+ * fields of several vectors. QK_BAD_ARGUMENT changes nothing. */
+qk_status_t qk_solver_set_measure(qk_solver_t *solver, int slot, const qk_measure_t *measure);
+
 /* What stands in qk_solver_rhs is taken up. A zero source ends at once with x = 0; NaN or Inf with
  * NAN_INPUT; with BAD_ARGUMENT one whose norm overflows, or times tol underflows, and at its end
  * one whose solution overflows. tol > 0; max_iter >= 1 is looked at every `check` iterations.

@@ -71,6 +71,7 @@ typedef struct qk_system {
   qk_field_t *xs;   /* what r belongs to, on the sites of the system */
   qk_field_t *bhat; /* of the system Mhat xs = bhat; compact: NULL */
   qk_field_t part;  /* xs of the only slot: in the field where its solution is made */
+  qk_measure_t measure;
 } qk_system_t;
 
 struct qk_solver {
@@ -179,7 +180,8 @@ typedef struct qk_update {
  * discarded), and r = bhat - Mhat x_e in double. result: [nslot], of these slots. */
 void qk_system_update(qk_solver_t *s, const uint8_t *mask, const uint8_t *add,
                       qk_update_t result[]);
-/* x of slot i from xs, and |b - M x|^2, in the units of s->w. Waits. */
+/* x of slot i from xs, and |b - M x|^2, in the units of s->w; of another measure the number that
+ * gives its residual in place of that. Waits. */
 double qk_system_reconstruct(qk_solver_t *s, int i);
 /* That x is the solution of slot i, in the place of its source, in whose units it is put;
  * s->slot[i].why where it overflows. */

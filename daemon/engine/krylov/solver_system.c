@@ -255,16 +255,52 @@ static qk_status_t reconstruct(const qk_solver_t *s, const qk_system_t *y, qk_fi
   return status ? status : s->op->ops->apply(s->op, r, x, false, y->b, -1);
 }
 
+static qk_field_t half(const qk_field_t *field, qk_subset_t parity) {
+  return (qk_field_t){.dev = field->dev, .v = qk_field_parity(field, parity)};
+}
+
+/* r on p becomes the residual of the system on p: s, or T^-1 s in `other`, which is returned. */
+static const qk_field_t *measured(qk_solver_t *s, int i, qk_field_t *r_p, qk_field_t *r_q,
+                                  qk_field_t *other) {
+  qk_operator_t *op = s->op;
+  const qk_device_t *dev = s->dev;
+  qk_field_t *t = qk_work_take(s->work, QK_DOUBLE, 1, r_q->v.subset);
+  qk_solver_for_slot(s, i);
+  if (qk_dev_ok(dev)) qk_dev_note(dev, op->ops->diag(op, t, r_q, true, false));
+  if (qk_dev_ok(dev)) qk_dev_note(dev, op->ops->hop(op, other, t, false));
+  const double *factor = qk_solver_factor(s, i, 0.5);
+  qk_solver_blas(s, QK_BLAS_AXPY, (qk_blas_args_t){.f = {r_p->v, other->v}, .c = {factor}});
+  const bool unit = s->system[i].measure.kind == QK_MEASURE_UNIT;
+  if (unit && qk_dev_ok(dev)) qk_dev_note(dev, op->ops->diag(op, other, r_p, true, false));
+  qk_solver_for_block(s);
+  qk_work_release(s->work, t);
+  return unit ? other : r_p;
+}
+
+/* |r|^2 of slot i by its measure. */
+static void measure(qk_solver_t *s, int i, const qk_field_t *r) {
+  const qk_subset_t p = s->system[i].measure.parity;
+  if (s->system[i].measure.kind == QK_MEASURE_FULL) {
+    norm2(s, i, r);
+    return;
+  }
+  qk_field_t r_p = half(r, p), r_q = half(r, p == QK_EVEN ? QK_ODD : QK_EVEN);
+  qk_field_t *other = qk_work_take(s->work, QK_DOUBLE, 1, p);
+  norm2(s, i, measured(s, i, &r_p, &r_q, other));
+  qk_work_release(s->work, other);
+}
+
 double qk_system_reconstruct(qk_solver_t *s, int i) {
   double n2[QK_MAX_RHS];
   qk_field_t *r = qk_work_take(s->work, QK_DOUBLE, 1, QK_FULL);
   qk_solver_for_slot(s, i);
   if (qk_dev_ok(s->dev)) qk_dev_note(s->dev, reconstruct(s, &s->system[i], s->full, r));
   qk_solver_for_block(s);
-  norm2(s, i, r);
+  measure(s, i, r);
   qk_work_release(s->work, r);
   qk_solver_norms(s, n2);
-  return n2[i];
+  const qk_measure_t *m = &s->system[i].measure;
+  return m->kind == QK_MEASURE_UNIT ? n2[i] * m->unit * m->unit : n2[i];
 }
 
 void qk_system_end(qk_solver_t *s, int i) {

@@ -222,7 +222,8 @@ static qk_status_t begin_columns(qk_correlator_t *r, int lacking, qk_err_t *verd
   while (r->begun < r->columns && status == QK_OK && verdict->code == QK_OK) {
     const column_t c = column_of(r, r->begun);
     if (qk_correlator_wants(r) == 0 && qk_staging_vacant(r->stage) <= lacking) break;
-    status = qk_staging_load(r->stage, c.name, c.is_double, &r->buffer[r->begun], verdict, err);
+    status =
+        qk_staging_load(r->stage, c.name, c.is_double, QK_FULL, &r->buffer[r->begun], verdict, err);
     if (r->buffer[r->begun] == NULL) break;
     r->begun++;
   }
@@ -236,7 +237,7 @@ static qk_status_t read_columns(qk_correlator_t *r, qk_tick_fn *tick, void *arg,
   for (; r->here < r->columns && status == QK_OK; r->here++) {
     const column_t c = column_of(r, r->here);
     tick(arg);
-    status = qk_field_io_read(r->port, c.name, c.is_double, one, c.field, c.rhs, err);
+    status = qk_field_io_read(r->port, c.name, c.is_double, QK_FULL, one, c.field, c.rhs, err);
   }
   return status;
 }

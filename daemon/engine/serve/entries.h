@@ -21,9 +21,10 @@ typedef struct qk_inflight_entry {
   qk_segment_t out; /* open from fill on where the fill has a shm_out */
   qk_buffer_t
       *buffer; /* WAITING: of the source, once it has begun to come; LEAVING: of the solution */
-  qk_solver_t *solver; /* SOLVING */
-  int slot;            /* SOLVING */
-  qk_result_t result;  /* LEAVING, ENDED */
+  qk_solver_t *solver;  /* SOLVING */
+  int slot;             /* SOLVING */
+  qk_measure_t measure; /* SOLVING */
+  qk_result_t result;   /* LEAVING, ENDED */
 } qk_inflight_entry_t;
 
 struct qk_inflight {
@@ -37,7 +38,7 @@ struct qk_inflight {
   uint64_t steps;
   /* Of works, while there are any: in, out, room, full, double, one column. */
   qk_field_t *field[3];
-  uint8_t *minus; /* device, one byte: the flavour -1 (operator.h); NULL: nobody has asked for it */
+  uint8_t *minus; /* device, one byte: the flavour -1 (operator.h); NULL: there are no flavours */
   qk_inflight_entry_t entry[QK_INFLIGHT_MAX];
 };
 

@@ -7,6 +7,7 @@
 #include "daemon/engine/serve/entries.h"
 #include "daemon/engine/serve/open_slices.h"
 #include "daemon/engine/serve/outgoing.h"
+#include "daemon/engine/serve/parity.h"
 #include "daemon/engine/serve/placement.h"
 #include "daemon/engine/serve/source.h"
 #include "daemon/engine/serve/works.h"
@@ -26,6 +27,20 @@ static qk_status_t make_norms(qk_inflight_t *inflight) {
   return status ? status : s->ops->alloc_host(s->ctx, bytes, (void **)&inflight->norms_host);
 }
 
+static qk_status_t make_minus(qk_inflight_t *inflight) {
+  const qk_loaded_t *s = inflight->setup;
+  const uint8_t is = 1;
+  qk_status_t status = s->ops->alloc(s->ctx, sizeof is, (void **)&inflight->minus);
+  if (status == QK_OK)
+    status = s->ops->copy(s->ctx, inflight->minus, &is, sizeof is, QK_COPY_TO_DEVICE, 0);
+  return status == QK_OK ? s->ops->queue_sync(s->ctx, 0) : status;
+}
+
+static qk_status_t make_memory(qk_inflight_t *inflight) {
+  const qk_status_t status = make_norms(inflight);
+  return status != QK_OK || !inflight->setup->has_flavours ? status : make_minus(inflight);
+}
+
 static void set_beside(const qk_inflight_t *inflight, qk_beside_t beside) {
   const qk_loaded_t *s = inflight->setup;
   qk_solver_set_beside(s->solver, beside);
@@ -43,7 +58,7 @@ qk_status_t qk_inflight_create(qk_loaded_t *setup, qk_field_io_t *port, qk_infli
   s->setup = setup;
   s->port = port;
   for (int i = 0; i < QK_INFLIGHT_MAX; i++) s->entry[i].out.fd = -1;
-  status = qk_comm_agree(setup->geom.comm, qk_entry_explain(s, make_norms(s), err), err);
+  status = qk_comm_agree(setup->geom.comm, qk_entry_explain(s, make_memory(s), err), err);
   if (status == QK_OK)
     status =
         qk_staging_create(qk_loaded_fields(setup), port->wire, setup->pinned, QK_PINNED_STAGING,
@@ -66,6 +81,7 @@ void qk_inflight_destroy(qk_inflight_t *inflight) {
   for (int i = 0; i < QK_INFLIGHT_MAX; i++) qk_segment_close(&inflight->entry[i].out);
   if (inflight->norms_host != NULL) s->ops->free_host(s->ctx, inflight->norms_host);
   if (inflight->norms != NULL) s->ops->free(s->ctx, inflight->norms);
+  if (inflight->minus != NULL) s->ops->free(s->ctx, inflight->minus);
   qk_free(inflight);
 }
 
@@ -192,8 +208,9 @@ static qk_status_t begin_loads(qk_inflight_t *inflight, qk_err_t *err) {
     if (entry->buffer != NULL || !qk_entry_is_staged(inflight, entry)) continue;
     if (is_first(entry) && !has_buffer(inflight, entry)) make_buffer(inflight);
     if (!has_buffer(inflight, entry)) break;
-    qk_status_t status = qk_staging_load(inflight->stage, entry->fill.shm_in, entry->fill.in_double,
-                                         &entry->buffer, &verdict, err);
+    qk_status_t status =
+        qk_staging_load(inflight->stage, entry->fill.shm_in, entry->fill.in_double,
+                        qk_fill_subset(entry->fill.in_parity), &entry->buffer, &verdict, err);
     if (status != QK_OK) return status;
     if (verdict.code == QK_OK) continue;
     qk_entry_refuse(inflight, i, &verdict);
@@ -268,6 +285,23 @@ static qk_status_t make_sources(qk_inflight_t *inflight, group_t *group, qk_err_
                         field, group->verdict, err);
 }
 
+/* Where sources are of one parity: what is solved for, and how it is measured. */
+static qk_status_t begin_parities(qk_inflight_t *inflight, group_t *group, qk_err_t *err) {
+  for (int k = 0; k < group->at.n; k++) {
+    qk_inflight_entry_t *entry = &inflight->entry[group->at.entry[k]];
+    const int slot = group->at.slot[k];
+    qk_err_t *verdict = &group->verdict[k];
+    if (verdict->code != QK_OK) continue;
+    qk_status_t status =
+        qk_parity_begin(inflight->setup, &entry->fill, inflight->minus,
+                        qk_solver_rhs(group->solver, slot), &entry->measure, verdict);
+    if (status == QK_OK && verdict->code != QK_OK) qk_entry_say_basis(entry, verdict);
+    if (status == QK_OK) status = qk_solver_set_measure(group->solver, slot, &entry->measure);
+    if (status != QK_OK) return qk_entry_explain(inflight, status, err);
+  }
+  return QK_OK;
+}
+
 /* Free slots of the batch follow those that are not. */
 static qk_status_t set_idle_flavours(const qk_inflight_t *inflight) {
   const qk_loaded_t *s = inflight->setup;
@@ -299,6 +333,7 @@ static qk_status_t take_slots(qk_inflight_t *inflight, qk_err_t *err) {
   choose(inflight, &group);
   if (group.at.n == 0) return QK_OK;
   qk_status_t status = make_sources(inflight, &group, err);
+  if (status == QK_OK) status = begin_parities(inflight, &group, err);
   if (status != QK_OK) return status;
   for (int k = 0; k < group.at.n; k++) {
     qk_inflight_entry_t *entry = &inflight->entry[group.at.entry[k]];
@@ -345,8 +380,8 @@ qk_status_t qk_inflight_fill(qk_inflight_t *inflight, int n, const qk_fill_t fil
     entry->fill = fill[k];
     qk_status_t status = QK_OK;
     if (fill[k].shm_out[0] != '\0')
-      status = qk_segment_open(inflight->port->wire, fill[k].shm_out, fill[k].is_double, true,
-                               &entry->out, &verdict);
+      status = qk_segment_open(inflight->port->wire, fill[k].shm_out, fill[k].is_double,
+                               qk_fill_subset(fill[k].parity), true, &entry->out, &verdict);
     if (qk_loses_process(status)) {
       *err = verdict;
       return status;
@@ -401,18 +436,19 @@ static bool has_solution(qk_status_t status) {
   return status == QK_OK || status == QK_NOT_CONVERGED || status == QK_BREAKDOWN;
 }
 
-/* |x|^2 of n entries, into norms_host; x is 0 on the outer slices of an open boundary. */
+/* |x|^2 of n entries, into norms_host; x is 0 on the outer slices of an open boundary, and where it
+ * is not asked for. */
 static qk_status_t solution_norms(qk_inflight_t *inflight, const int ended[], int n,
                                   qk_err_t *err) {
   const qk_loaded_t *s = inflight->setup;
   for (int k = 0; k < n; k++) {
     const qk_inflight_entry_t *entry = &inflight->entry[ended[k]];
-    const qk_status_t status =
-        qk_open_slices_clear(s, qk_solver_solution(entry->solver, entry->slot));
+    const qk_field_t *x = qk_solver_solution(entry->solver, entry->slot);
+    qk_status_t status = qk_open_slices_clear(s, x);
+    if (status == QK_OK) status = qk_parity_end(inflight->setup, &entry->fill, inflight->minus, x);
     if (status != QK_OK) return qk_entry_explain(inflight, status, err);
     qk_dev_blas(&s->dev, QK_BLAS_NORM2,
-                (qk_blas_args_t){.f = {qk_solver_solution(entry->solver, entry->slot)->v},
-                                 .red = inflight->norms + 2 * k});
+                (qk_blas_args_t){.f = {x->v}, .red = inflight->norms + 2 * k});
   }
   qk_dev_copy(&s->dev, inflight->norms_host, inflight->norms, (size_t)n * 2 * sizeof(double),
               QK_COPY_TO_HOST);
@@ -431,6 +467,11 @@ static qk_err_t word_on(const qk_inflight_entry_t *entry, const qk_slot_t *state
   return err;
 }
 
+/* How much larger what was solved for is than the source. */
+static double unit_of(const qk_inflight_entry_t *entry) {
+  return entry->measure.kind == QK_MEASURE_UNIT ? entry->measure.unit : 1;
+}
+
 static qk_status_t take_result(qk_inflight_t *inflight, int i, double norm2_x, qk_err_t *err) {
   qk_inflight_entry_t *entry = &inflight->entry[i];
   const qk_slot_t *state = qk_inflight_state(inflight, i);
@@ -439,7 +480,7 @@ static qk_status_t take_result(qk_inflight_t *inflight, int i, double norm2_x, q
                                 .err = word_on(entry, state),
                                 .tol = entry->fill.tol,
                                 .true_residual = state->residual,
-                                .norm_b = state->norm_b,
+                                .norm_b = state->norm_b / unit_of(entry),
                                 .iterations = state->iterations,
                                 .applications = state->applications,
                                 .seconds = state->seconds};

@@ -151,6 +151,44 @@ static qk_status_t parse_source(const Quark__Engine__Fill *m, int vectors, qk_fi
   return status == QK_OK ? parse_smearing(m->smear, &f->smear, err) : status;
 }
 
+qk_subset_t qk_fill_subset(Quark__Parity parity) {
+  if (parity == QUARK__PARITY__PARITY_ALL) return QK_FULL;
+  return parity == QUARK__PARITY__PARITY_EVEN ? QK_EVEN : QK_ODD;
+}
+
+Quark__Parity qk_fill_source_parity(Quark__Work work, Quark__Parity parity) {
+  const bool hops = work == QUARK__WORK__WORK_HOP || work == QUARK__WORK__WORK_DIAG_INVERSE_HOP;
+  if (!hops || parity == QUARK__PARITY__PARITY_ALL) return parity;
+  return parity == QUARK__PARITY__PARITY_EVEN ? QUARK__PARITY__PARITY_ODD
+                                              : QUARK__PARITY__PARITY_EVEN;
+}
+
+static qk_status_t parse_parity(const Quark__Engine__Fill *m, int vectors, qk_fill_t *f,
+                                qk_err_t *err) {
+  const bool is_schur = m->work == QUARK__WORK__WORK_SCHUR;
+  const bool solves = m->work == QUARK__WORK__WORK_SOLVE;
+  if ((unsigned)m->parity > QUARK__PARITY__PARITY_ODD)
+    return qk_fail(err, QK_BAD_ARGUMENT, "parity = %d: no such parity", (int)m->parity);
+  if ((unsigned)m->in_parity > QUARK__PARITY__PARITY_ODD)
+    return qk_fail(err, QK_BAD_ARGUMENT, "in_parity = %d: no such parity", (int)m->in_parity);
+  if ((unsigned)m->schur > QUARK__SCHUR__SCHUR_ASYMMETRIC)
+    return qk_fail(err, QK_BAD_ARGUMENT, "schur = %d: no such system", (int)m->schur);
+  if (m->schur != QUARK__SCHUR__SCHUR_NONE && !solves && !is_schur)
+    return qk_fail(err, QK_BAD_ARGUMENT, "schur = %d: not with work = %d", (int)m->schur,
+                   (int)m->work);
+  const bool all = m->parity == QUARK__PARITY__PARITY_ALL;
+  if (all && (is_schur || m->schur != QUARK__SCHUR__SCHUR_NONE))
+    return qk_fail(err, QK_BAD_ARGUMENT, "parity is missing: work = %d, schur = %d need one",
+                   (int)m->work, (int)m->schur);
+  if (vectors > 1 && (!all || m->in_parity != QUARK__PARITY__PARITY_ALL))
+    return qk_fail(err, QK_UNSUPPORTED, "fields of one parity: not for a doublet");
+  f->parity = m->parity;
+  f->schur = m->schur;
+  f->in_parity = qk_fill_source_parity(m->work, m->parity);
+  if (m->source == QUARK__SOURCE_KIND__SOURCE_SEQUENTIAL) f->in_parity = m->in_parity;
+  return QK_OK;
+}
+
 qk_status_t qk_fill_parse(const Quark__Engine__Fill *m, int entries, bool flavours, int vectors,
                           qk_fill_t *fill, qk_err_t *err) {
   qk_fill_t f = {.serial = m->serial,
@@ -180,10 +218,12 @@ qk_status_t qk_fill_parse(const Quark__Engine__Fill *m, int entries, bool flavou
   if (m->flavour < 0 && !flavours)
     return qk_fail(err, QK_BAD_ARGUMENT, "flavour = %d: the action has none, only 1 is accepted",
                    m->flavour);
+  qk_status_t status = parse_parity(m, vectors, &f, err);
+  if (status != QK_OK) return status;
   f.flavour = m->flavour < 0 ? -1 : 1;
   f.entry = (int32_t)m->entry;
   f.max_iter = solves ? (int64_t)m->max_iter : 0;
-  qk_status_t status = parse_source(m, vectors, &f, err);
+  status = parse_source(m, vectors, &f, err);
   if (status != QK_OK) return status;
   if (m->shm_out != NULL)
     status = qk_load_text("shm_out", m->shm_out, f.shm_out, sizeof f.shm_out, err);

@@ -43,8 +43,14 @@ typedef struct qk_fill {
   int32_t flavour; /* 1 or -1 */
   Quark__Work work;
   bool dagger;
+  Quark__Parity parity, in_parity; /* of shm_out and the source (parity.h); of shm_in */
+  Quark__Schur schur;
   qk_fill_hint_t hint;
 } qk_fill_t;
+
+qk_subset_t qk_fill_subset(Quark__Parity parity);
+/* Where the source stands: where the result does, but for hops. Pure. */
+Quark__Parity qk_fill_source_parity(Quark__Work work, Quark__Parity parity);
 
 typedef struct qk_correlate {
   uint64_t serial;

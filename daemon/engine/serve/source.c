@@ -4,6 +4,7 @@
 
 #include "daemon/engine/lattice/gamma.h"
 #include "daemon/engine/serve/open_slices.h"
+#include "daemon/engine/serve/parity.h"
 #include "proto/column_check.h"
 
 /* What a call makes sources of. */
@@ -61,7 +62,8 @@ static qk_status_t read_vector(const sources_t *s, int i, const double matrix[4]
   qk_err_t *verdict = &s->verdict[i], lost = {0};
   qk_buffer_t *buffer = s->buffer[i];
   if (buffer == NULL)
-    return qk_field_io_read(s->port, fill->shm_in, fill->in_double, matrix, field, rhs, verdict);
+    return qk_field_io_read(s->port, fill->shm_in, fill->in_double, qk_fill_subset(fill->in_parity),
+                            matrix, field, rhs, verdict);
   s->buffer[i] = NULL;
   qk_status_t status = qk_staging_import(s->stage, 1, &buffer, matrix, field, rhs, verdict, &lost);
   if (status == QK_OK) return verdict->code;
@@ -232,17 +234,21 @@ static qk_status_t open_boundary(const sources_t *s, qk_err_t *err) {
   return QK_OK;
 }
 
-/* Where the adjoint is solved for: gamma_5 times the source. */
-static qk_status_t turn(const sources_t *s, qk_err_t *err) {
-  const qk_loaded_t *setup = s->setup;
+/* What is asked for of a source that is there: one parity of it; gamma_5 times it where the adjoint
+ * is solved for. */
+static qk_status_t turn(const qk_loaded_t *s, const qk_fill_t *fill, const qk_field_t *field) {
+  const qk_chiral_args_t args = {.plus = 1, .minus = -1, .in = field->v, .out = field->v};
+  const Quark__Parity parity = qk_fill_source_parity(fill->work, fill->parity);
+  const qk_status_t status = qk_parity_keep(field, qk_fill_subset(parity));
+  if (status != QK_OK || !fill->dagger || fill->work != QUARK__WORK__WORK_SOLVE) return status;
+  return s->ops->chiral(s->ctx, &args);
+}
+
+static qk_status_t turn_all(const sources_t *s, qk_err_t *err) {
   for (int i = 0; i < s->n; i++) {
-    const qk_fill_t *fill = s->fill[i];
-    const qk_spinor_t v = s->field[i]->v;
-    const qk_chiral_args_t args = {.plus = 1, .minus = -1, .in = v, .out = v};
-    if (s->verdict[i].code != QK_OK || !fill->dagger || fill->work != QUARK__WORK__WORK_SOLVE)
-      continue;
-    const qk_status_t status = setup->ops->chiral(setup->ctx, &args);
-    if (status != QK_OK) return qk_device_explain(&setup->dev, status, err);
+    if (s->verdict[i].code != QK_OK) continue;
+    const qk_status_t status = turn(s->setup, s->fill[i], s->field[i]);
+    if (status != QK_OK) return qk_device_explain(&s->setup->dev, status, err);
   }
   return QK_OK;
 }
@@ -271,7 +277,7 @@ static qk_status_t make_all(const sources_t *s, qk_err_t *err) {
     if (status != QK_OK) return status;
   }
   const qk_status_t status = open_boundary(s, err);
-  return status == QK_OK ? turn(s, err) : status;
+  return status == QK_OK ? turn_all(s, err) : status;
 }
 
 qk_status_t qk_source_make(qk_loaded_t *setup, qk_field_io_t *port, qk_staging_t *stage, int n,

@@ -1,14 +1,13 @@
 #include "daemon/engine/serve/works.h"
 
-#include <float.h>
 #include <math.h>
 
 #include "daemon/base/clock.h"
-#include "daemon/engine/lattice/extent.h"
-#include "daemon/engine/lattice/scalars.h"
 #include "daemon/engine/operator/part.h"
+#include "daemon/engine/serve/norm.h"
 #include "daemon/engine/serve/open_slices.h"
 #include "daemon/engine/serve/outgoing.h"
+#include "daemon/engine/serve/parity.h"
 #include "daemon/engine/serve/source.h"
 
 enum { IN, OUT, ROOM };
@@ -26,32 +25,19 @@ qk_status_t qk_works_by_adjoint(const qk_operator_t *op, qk_fill_t *fill, qk_err
 /* ---- fields ---------------------------------------------------------------------------------- */
 
 void qk_works_fini(qk_inflight_t *inflight) {
-  const qk_loaded_t *s = inflight->setup;
   for (int i = 0; i < 3; i++) {
     qk_field_destroy(inflight->field[i]);
     inflight->field[i] = NULL;
   }
-  if (inflight->minus != NULL) s->ops->free(s->ctx, inflight->minus);
-  inflight->minus = NULL;
 }
 
-static qk_status_t make_minus(qk_inflight_t *inflight) {
-  const qk_loaded_t *s = inflight->setup;
-  const uint8_t is = 1;
-  qk_status_t status = s->ops->alloc(s->ctx, sizeof is, (void **)&inflight->minus);
-  if (status == QK_OK)
-    status = s->ops->copy(s->ctx, inflight->minus, &is, sizeof is, QK_COPY_TO_DEVICE, 0);
-  return status == QK_OK ? s->ops->queue_sync(s->ctx, 0) : status;
-}
-
-/* The first n fields, and what says the flavour. */
-static qk_status_t make_fields(qk_inflight_t *inflight, int n, bool minus) {
+/* The first n fields. */
+static qk_status_t make_fields(qk_inflight_t *inflight, int n) {
   const qk_device_t *dev = qk_loaded_fields(inflight->setup);
   qk_status_t status = QK_OK;
   for (int i = 0; i < n && status == QK_OK; i++)
     if (inflight->field[i] == NULL)
       status = qk_field_create(dev, QK_DOUBLE, 1, QK_FULL, &inflight->field[i]);
-  if (status == QK_OK && minus && inflight->minus == NULL) status = make_minus(inflight);
   return status;
 }
 
@@ -66,7 +52,10 @@ static qk_part_t part_of(const qk_fill_t *fill) {
       [QUARK__WORK__WORK_DIAG_INVERSE_HOP] = QK_PART_DIAG_INVERSE_HOP,
       [QUARK__WORK__WORK_SCHUR] = QK_PART_SCHUR,
   };
-  return (qk_part_t){.kind = kind[fill->work], .dagger = fill->dagger};
+  return (qk_part_t){.kind = kind[fill->work],
+                     .dagger = fill->dagger,
+                     .asymmetric = fill->schur == QUARK__SCHUR__SCHUR_ASYMMETRIC,
+                     .parity = qk_fill_subset(fill->parity)};
 }
 
 static bool smears_only(const qk_fill_t *fill) {
@@ -86,50 +75,11 @@ static qk_status_t apply(qk_inflight_t *inflight, const qk_fill_t *fill, qk_fiel
   const qk_part_t part = part_of(fill);
   *result = inflight->field[OUT];
   if (fill->flavour < 0) qk_flavours_set(op, inflight->minus);
-  const qk_status_t status =
+  qk_status_t status =
       qk_part_apply(op, &part, *result, inflight->field[IN], inflight->field[ROOM]);
   qk_flavours_set(op, NULL);
+  if (status == QK_OK) status = qk_parity_keep(*result, part.parity);
   return status == QK_OK ? qk_open_slices_clear(inflight->setup, *result) : status;
-}
-
-static qk_status_t find_norm2(const qk_field_t *field, double *norm2) {
-  qk_scalars_t found = {0};
-  qk_status_t status = qk_scalars_init(&found, field->dev, 1, 1);
-  if (status == QK_OK) {
-    qk_scalars_reduce(&found, 0, 1, QK_BLAS_NORM2, (qk_blas_args_t){.f = {field->v}});
-    qk_scalars_fetch(&found, 0, 1);
-    status = qk_dev_status(field->dev);
-    *norm2 = qk_scalars_host(&found, 0, 0)[0];
-  }
-  qk_scalars_fini(&found);
-  return status;
-}
-
-/* |source|, also where its square under- or overflows. The verdict: NAN_INPUT, or BAD_ARGUMENT
- * where a double does not hold it. */
-static qk_status_t measure(qk_inflight_t *inflight, const qk_inflight_entry_t *entry, double *norm,
-                           qk_err_t *verdict) {
-  const qk_field_t *source = inflight->field[IN];
-  double one[4][4][2], norm2 = 0;
-  char place[QK_EXTENT_PLACE];
-  qk_extent_t e;
-  qk_status_t status = find_norm2(source, &norm2);
-  *norm = sqrt(norm2);
-  if (status != QK_OK || (norm2 > 0x1p-900 && norm2 < 0x1p900)) return status;
-  qk_gamma_basis_export(QK_BASIS_DEGRAND_ROSSI, one);
-  status = qk_extent_find(inflight->setup->work, source, one, 1, &e);
-  if (status != QK_OK) return status;
-  *norm = e.finite ? e.largest * e.norm : 0;
-  if (e.finite && isfinite(*norm)) return QK_OK;
-  qk_extent_place(source->dev->geom, &e, place);
-  if (e.finite)
-    qk_fail(verdict, QK_BAD_ARGUMENT,
-            "the source is too large: its norm is over %.3g, and %.3g stands at %s; scale it down",
-            DBL_MAX, e.largest, place);
-  else
-    qk_fail(verdict, QK_NAN_INPUT, "the source is NaN or Inf at %s", place);
-  qk_entry_say_basis(entry, verdict);
-  return QK_OK;
 }
 
 /* ---- one of them ----------------------------------------------------------------------------- */
@@ -150,10 +100,14 @@ static qk_status_t work(qk_inflight_t *inflight, qk_inflight_entry_t *entry, dou
   qk_field_t *result = NULL;
   double norm_b = 0, norm2 = 0, norm_x = 0;
   qk_err_t why = {0};
-  qk_status_t status = measure(inflight, entry, &norm_b, verdict);
-  if (status == QK_OK && verdict->code != QK_OK) return QK_OK;
+  qk_status_t status =
+      qk_norm_of_source(inflight->setup->work, inflight->field[IN], &norm_b, verdict);
+  if (status == QK_OK && verdict->code != QK_OK) {
+    qk_entry_say_basis(entry, verdict);
+    return QK_OK;
+  }
   if (status == QK_OK) status = apply(inflight, fill, &result);
-  if (status == QK_OK) status = find_norm2(result, &norm2);
+  if (status == QK_OK) status = qk_norm2_find(result, &norm2);
   if (status == QK_OK)
     status = qk_outgoing_check(inflight->setup->work, fill, result, norm2, &norm_x, &why);
   if (status != QK_OK) return qk_entry_explain(inflight, status, err);
@@ -173,7 +127,7 @@ static qk_status_t carry_out(qk_inflight_t *inflight, int i, qk_err_t *err) {
   const qk_loaded_t *s = inflight->setup;
   const double since = qk_clock_now();
   qk_err_t verdict = {0};
-  qk_status_t status = make_fields(inflight, fields_of(&entry->fill), entry->fill.flavour < 0);
+  qk_status_t status = make_fields(inflight, fields_of(&entry->fill));
   status = qk_comm_agree(s->geom.comm, qk_entry_explain(inflight, status, &verdict), &verdict);
   if (status != QK_OK && status != QK_DEVICE_MEMORY) {
     *err = verdict;

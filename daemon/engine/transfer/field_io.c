@@ -67,11 +67,11 @@ static qk_rhs_args_t column_args(const qk_field_io_t *port, const qk_field_t *fi
 }
 
 qk_status_t qk_field_io_read(qk_field_io_t *port, const char *name, bool is_double,
-                             const double matrix[4][4][2], const qk_field_t *field, int rhs,
-                             qk_err_t *err) {
+                             qk_subset_t parity, const double matrix[4][4][2],
+                             const qk_field_t *field, int rhs, qk_err_t *err) {
   const qk_device_t *dev = port->dev;
   qk_segment_t in;
-  qk_status_t status = qk_segment_open(port->wire, name, is_double, false, &in, err);
+  qk_status_t status = qk_segment_open(port->wire, name, is_double, parity, false, &in, err);
   if (status != QK_OK) return status;
   status = qk_segment_read(port->wire, &in, port->part, err);
   qk_segment_close(&in);

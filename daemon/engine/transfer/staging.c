@@ -315,12 +315,13 @@ qk_status_t qk_staging_copy(qk_staging_t *stage, qk_err_t *err) {
 /* ---- in -------------------------------------------------------------------------------------- */
 
 qk_status_t qk_staging_load(qk_staging_t *stage, const char *name, bool is_double,
-                            qk_buffer_t **buffer, qk_err_t *verdict, qk_err_t *err) {
+                            qk_subset_t parity, qk_buffer_t **buffer, qk_err_t *verdict,
+                            qk_err_t *err) {
   qk_buffer_t *b = find_free(stage, false);
   *buffer = NULL;
   if (b == NULL) return QK_OK;
   qk_status_t status =
-      qk_segment_open(stage->wire, name, is_double, false, &b->move.segment, verdict);
+      qk_segment_open(stage->wire, name, is_double, parity, false, &b->move.segment, verdict);
   if (status >= QK_DEVICE_MEMORY) *err = *verdict;
   if (status != QK_OK) return status >= QK_DEVICE_MEMORY ? status : QK_OK;
   start_move(stage, b);

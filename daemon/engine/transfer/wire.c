@@ -92,12 +92,18 @@ static qk_status_t open_here(const char *name, const char *what, int64_t want, b
   return QK_BAD_ARGUMENT;
 }
 
-qk_status_t qk_segment_open(qk_wire_t *wire, const char *name, bool is_double, bool writable,
-                            qk_segment_t *segment, qk_err_t *err) {
+qk_status_t qk_segment_open(qk_wire_t *wire, const char *name, bool is_double, qk_subset_t parity,
+                            bool writable, qk_segment_t *segment, qk_err_t *err) {
   qk_status_t status = QK_OK;
-  *segment = (qk_segment_t){.fd = -1, .is_double = is_double};
+  const bool half = parity != QK_FULL;
+  *segment = (qk_segment_t){.fd = -1, .is_double = is_double, .parity = parity};
   int64_t bytes = vectors(wire) * wire->geom->volume * (int64_t)site_bytes(is_double);
-  if (wire->reaches) status = open_here(name, "a field", bytes, writable, &segment->fd, err);
+  if (half && vectors(wire) > 1)
+    return qk_fail(err, QK_UNSUPPORTED, "fields of one parity: not of several vectors");
+  if (half) bytes /= 2;
+  if (wire->reaches)
+    status = open_here(name, half ? "a field of one parity" : "a field", bytes, writable,
+                       &segment->fd, err);
   status = qk_comm_agree(wire->geom->comm, status, err);
   if (status != QK_OK) qk_segment_close(segment);
   return status;
@@ -150,6 +156,58 @@ int64_t qk_wire_pieces(const qk_wire_t *wire) {
   return vectors(wire) * pieces_of_vector(wire->geom);
 }
 
+/* ---- one parity ------------------------------------------------------------------------------
+ *
+ * A row of x has half as many sites in the object, beginning with the first of its parity, which is
+ * its site 0 or 1. */
+
+/* Of a piece that begins at the global site `at`, with its rows of x. */
+typedef struct rows {
+  int64_t sites, length; /* of the whole lattice: in all, in a row */
+  int32_t extent[3];     /* local */
+  int at[4];
+  int first; /* site of row 0 if y + z + t is even */
+} rows_t;
+
+static int first_site(const rows_t *r, int64_t row) {
+  const int64_t y = row % r->extent[1], z = row / r->extent[1];
+  return (int)((r->first + r->at[1] + y + r->at[2] + z + r->at[3]) & 1);
+}
+
+/* From the second half of `to`, where those of the parity stand, to their places; 0 elsewhere. No
+ * place is behind the site that comes next. */
+static void spread(const rows_t *r, char *to, size_t site) {
+  char one[REALS_PER_SITE * sizeof(double)];
+  for (int64_t k = 0; k < r->sites / 2; k++) {
+    const int first = first_site(r, 2 * k / r->length);
+    memcpy(one, to + (size_t)(r->sites / 2 + k) * site, site);
+    memset(to + (size_t)(2 * k + 1 - first) * site, 0, site);
+    memcpy(to + (size_t)(2 * k + first) * site, one, site);
+  }
+}
+
+/* The other way, to the first half. */
+static void gather(const rows_t *r, char *part, size_t site) {
+  for (int64_t k = 0; k < r->sites / 2; k++)
+    memmove(part + (size_t)k * site,
+            part + (size_t)(2 * k + first_site(r, 2 * k / r->length)) * site, site);
+}
+
+static qk_status_t move_half(const qk_segment_t *segment, const rows_t *r, int64_t site, char *part,
+                             bool write, qk_err_t *err) {
+  const size_t bytes = site_bytes(segment->is_double), n = (size_t)(r->sites / 2) * bytes;
+  const off_t at = site / 2 * (off_t)bytes;
+  if (write) {
+    gather(r, part, bytes);
+    return move_bytes(segment->fd, part, n, at, true, err);
+  }
+  qk_status_t status = move_bytes(segment->fd, part + n, n, at, false, err);
+  if (status == QK_OK) spread(r, part, bytes);
+  return status;
+}
+
+/* ---- parts ----------------------------------------------------------------------------------- */
+
 /* Piece i of the part of the rank at coord. */
 static qk_status_t move_piece(const qk_geom_t *geom, const int coord[4],
                               const qk_segment_t *segment, int64_t i, char *part, bool write,
@@ -159,6 +217,10 @@ static qk_status_t move_piece(const qk_geom_t *geom, const int coord[4],
   const size_t bytes = (size_t)run.sites * site_bytes(segment->is_double);
   const int64_t n = pieces_of_vector(geom);
   int64_t rest = i % n, site = i / n * geom->volume, stride = 1;
+  rows_t rows = {.sites = run.sites,
+                 .length = l[0],
+                 .extent = {l[0], l[1], l[2]},
+                 .first = segment->parity == QK_ODD};
   for (int mu = 0; mu < 4; mu++) {
     int64_t x = (int64_t)coord[mu] * l[mu];
     if (mu > run.last) {
@@ -167,7 +229,10 @@ static qk_status_t move_piece(const qk_geom_t *geom, const int coord[4],
     }
     site += x * stride;
     stride *= geom->global[mu];
+    rows.at[mu] = (int)x;
   }
+  if (segment->parity != QK_FULL)
+    return move_half(segment, &rows, site, part + (size_t)i * bytes, write, err);
   off_t at = site * (off_t)site_bytes(segment->is_double);
   return move_bytes(segment->fd, part + (size_t)i * bytes, bytes, at, write, err);
 }

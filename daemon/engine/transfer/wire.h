@@ -4,7 +4,9 @@
  *
  * Shapes: the object holds [vectors][T][Z][Y][X][4 spins][3 colours] complex of float or double,
  * from byte 0, exactly, with the vectors of a right-hand side (geom.h: inner); a part holds the
- * same of the local lattice, in host memory. Ranks of rank 0's host read and write their own sites
+ * same of the local lattice, in host memory. An object of one parity holds the sites of that parity
+ * alone, in this order; its part is that of the whole lattice, 0 on the other parity when it is read
+ * and not looked at there when it is written. Ranks of rank 0's host read and write their own sites
  * in the object; the others go through rank 0. The object is reached by pread and pwrite, so one
  * that shrinks gives an error and no signal.
  *
@@ -27,11 +29,13 @@ void qk_wire_destroy(qk_wire_t *wire); /* NULL-safe */
 typedef struct qk_segment {
   int fd; /* -1 where the rank does not reach the object, or closed */
   bool is_double;
+  qk_subset_t parity; /* QK_FULL: both */
 } qk_segment_t;
 
-/* name: of shm_open. *segment is closed on failure. */
-qk_status_t qk_segment_open(qk_wire_t *wire, const char *name, bool is_double, bool writable,
-                            qk_segment_t *segment, qk_err_t *err);
+/* name: of shm_open. *segment is closed on failure. A parity: of right-hand sides of one vector
+ * (QK_UNSUPPORTED). */
+qk_status_t qk_segment_open(qk_wire_t *wire, const char *name, bool is_double, qk_subset_t parity,
+                            bool writable, qk_segment_t *segment, qk_err_t *err);
 void qk_segment_close(qk_segment_t *segment); /* not collective; a closed one stays so */
 
 /* Bytes of a part, and of one vector of it. */

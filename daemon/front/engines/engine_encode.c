@@ -92,6 +92,8 @@ uint8_t *qk_engine_encode_fill(uint32_t entry, uint64_t serial, const qk_rhs_t *
     fill.shm_in = rhs->uses[0]->solution->name;
     fill.has_in_dtype = true;
     fill.in_dtype = rhs->uses[0]->job->dtype;
+    fill.has_in_parity = true;
+    fill.in_parity = rhs->uses[0]->job->parity;
   }
   fill.shm_out = rhs->solution ? rhs->solution->name : NULL;
   fill.dtype = job->dtype;
@@ -104,6 +106,10 @@ uint8_t *qk_engine_encode_fill(uint32_t entry, uint64_t serial, const qk_rhs_t *
   fill.has_work = job->work != QUARK__WORK__WORK_SOLVE;
   fill.work = job->work;
   fill.has_dagger = fill.dagger = job->dagger;
+  fill.has_parity = job->parity != QUARK__PARITY__PARITY_ALL;
+  fill.parity = job->parity;
+  fill.has_schur = job->schur != QUARK__SCHUR__SCHUR_NONE;
+  fill.schur = job->schur;
   fill.has_order = true;
   fill.order = hint.order;
   fill.has_backlog = true;

@@ -84,7 +84,8 @@ static int64_t overhead_contract(const Quark__Contract *contract) {
 
 uint64_t qk_job_field_bytes(const Quark__Submit *submit, const qk_shape_t *shape) {
   const uint64_t real = submit->dtype == QUARK__DTYPE__DTYPE_F64 ? 8 : 4;
-  return qk_shape_sites(shape) * shape->site_reals * real;
+  const uint64_t bytes = qk_shape_sites(shape) * shape->site_reals * real;
+  return submit->parity == QUARK__PARITY__PARITY_ALL ? bytes : bytes / 2;
 }
 
 /* Complex doubles [channel][momentum][T][numbers of the channel]. */
@@ -228,7 +229,12 @@ static double deadline_of(uint64_t deadline_ms, double now) {
 
 /* Of results with M times 2 kappa in place of M. */
 static double kappa_factor(const Quark__Submit *submit, double two_kappa) {
+  const bool symmetric = submit->schur == QUARK__SCHUR__SCHUR_SYMMETRIC;
   switch (submit->work) {
+  case QUARK__WORK__WORK_SOLVE:
+    return symmetric ? 1 : 1 / two_kappa;
+  case QUARK__WORK__WORK_SCHUR:
+    return submit->schur == QUARK__SCHUR__SCHUR_ASYMMETRIC ? two_kappa : 1;
   case QUARK__WORK__WORK_M:
   case QUARK__WORK__WORK_DIAG:
     return two_kappa;
@@ -269,6 +275,8 @@ qk_status_t qk_job_create(const Quark__Submit *submit, const qk_terms_t *terms, 
   job->basis = submit->basis;
   job->work = submit->work;
   job->dagger = submit->dagger;
+  job->parity = submit->parity;
+  job->schur = submit->schur;
   job->tol = qk_job_solves(job) ? submit->tol : 0;
   job->max_iter = submit->max_iter;
   job->flavour = submit->flavour < 0 ? -1 : 1;

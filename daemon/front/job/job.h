@@ -171,6 +171,8 @@ struct qk_job {
   int flavour; /* 1 or -1 */
   Quark__Work work;
   bool dagger;
+  Quark__Parity parity; /* of its fields */
+  Quark__Schur schur;
   double factor;
   Quark__SourceKind source;
   Quark__Sink sink;

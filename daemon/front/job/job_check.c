@@ -29,12 +29,20 @@ static qk_status_t check_enums(const Quark__Submit *s, qk_err_t *err) {
 static qk_status_t check_work(const Quark__Submit *s, qk_err_t *err) {
   if ((int)s->work < 0 || s->work > QUARK__WORK__WORK_SMEAR)
     return qk_fail(err, QK_BAD_ARGUMENT, "work = %d is outside 0 .. 7", s->work);
-  if (s->parity != QUARK__PARITY__PARITY_ALL)
-    return qk_fail(err, QK_UNSUPPORTED, "parity = %d: fields are of all sites (0)", s->parity);
-  if (s->schur != QUARK__SCHUR__SCHUR_NONE)
-    return qk_fail(err, QK_UNSUPPORTED, "schur = %d: needs a parity", s->schur);
-  if (s->work == QUARK__WORK__WORK_SCHUR)
-    return qk_fail(err, QK_UNSUPPORTED, "work = %d: needs a parity", s->work);
+  if ((int)s->parity < 0 || s->parity > QUARK__PARITY__PARITY_ODD)
+    return qk_fail(err, QK_BAD_ARGUMENT, "parity = %d is outside 0 .. 2", s->parity);
+  if ((int)s->schur < 0 || s->schur > QUARK__SCHUR__SCHUR_ASYMMETRIC)
+    return qk_fail(err, QK_BAD_ARGUMENT, "schur = %d is outside 0 .. 2", s->schur);
+  const bool is_schur = s->work == QUARK__WORK__WORK_SCHUR;
+  const bool asks = s->schur != QUARK__SCHUR__SCHUR_NONE;
+  if (asks && !is_schur && s->work != QUARK__WORK__WORK_SOLVE)
+    return qk_fail(err, QK_BAD_ARGUMENT,
+                   "schur = %d: work = %d has no such system, only 0 (solve) and 6 (Schur) have",
+                   s->schur, s->work);
+  if ((asks || is_schur) && s->parity == QUARK__PARITY__PARITY_ALL)
+    return qk_fail(err, QK_BAD_ARGUMENT,
+                   "parity = 0: %s = %d is of one parity, must be 1 (even) or 2 (odd)",
+                   is_schur ? "work" : "schur", is_schur ? (int)s->work : (int)s->schur);
   return QK_OK;
 }
 
@@ -107,6 +115,8 @@ qk_status_t qk_job_check(const Quark__Submit *s, const qk_shape_t *shape, qk_err
   if (status == QK_OK) status = check_work(s, err);
   if (status == QK_OK) status = check_numbers(s, err);
   if (status == QK_OK) status = say(qk_smearing_check(s->smear, "smear", why), why, err);
+  if (status == QK_OK && s->parity != QUARK__PARITY__PARITY_ALL)
+    status = check_usual(shape, "a field of one parity", err);
   if (status == QK_OK && s->source == QUARK__SOURCE_KIND__SOURCE_SEQUENTIAL)
     status = check_usual(shape, "a sequential source", err);
   if (status != QK_OK) return status;

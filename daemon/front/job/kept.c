@@ -57,6 +57,10 @@ static qk_status_t bind_propagator(const qk_session_t *session, qk_rhs_t *rhs, i
   for (uint32_t k = rhs->job->shape.columns; k-- > 0 && status == QK_OK;)
     status = find(session, rhs->job, request, first + k, QUARK__BASIS__BASIS_DEGRAND_ROSSI, what,
                   &kept, err);
+  if (status == QK_OK && kept->job->parity != QUARK__PARITY__PARITY_ALL)
+    status = qk_fail(err, QK_BAD_ARGUMENT,
+                     "%s: request %llu has fields of one parity (%d): contractions need all sites",
+                     what, (unsigned long long)request, kept->job->parity);
   if (status == QK_OK) qk_rhs_use(rhs, i, kept);
   return status;
 }
@@ -67,7 +71,7 @@ static qk_status_t bind_columns(const qk_session_t *session, qk_job_t *job, qk_e
     const Quark__Column *c = &job->column[i];
     if (job->rhs[i].state >= QK_RHS_ENDED) continue; /* it came back from the journal */
     char what[32];
-    qk_rhs_t *kept;
+    qk_rhs_t *kept = NULL;
     snprintf(what, sizeof what, "column %u", i);
     status = find(session, job, c->request, c->rhs, job->basis, what, &kept, err);
     if (status == QK_OK) qk_rhs_use(&job->rhs[i], 0, kept);

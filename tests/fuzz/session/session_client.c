@@ -191,6 +191,13 @@ static void twist(Quark__Submit *s, uint8_t how) {
     s->has_work = true;
     s->work = (Quark__Work)(how < 128 ? 8 : -1);
     break;
+  case 29: /* one parity, and systems on it; 3 is none */
+  case 30:
+    s->has_parity = s->has_schur = s->has_work = true;
+    s->parity = (Quark__Parity)(how / 64 % 4);
+    s->schur = how % 64 == 29 ? QUARK__SCHUR__SCHUR_NONE : QUARK__SCHUR__SCHUR_SYMMETRIC;
+    s->work = how % 64 == 29 ? QUARK__WORK__WORK_HOP : QUARK__WORK__WORK_SOLVE;
+    break;
   case 20:
     s->n_column = s->n_column > 0 ? s->n_column - 1 : 0;
     break;

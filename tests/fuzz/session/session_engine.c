@@ -62,6 +62,9 @@ static void on_fill(engine_t *engine, const Quark__Engine__Fill *fill) {
   QK_ASSERT(fill->order == QK_ORDER_FIRST || fill->order == QK_ORDER_OTHERS);
   QK_ASSERT(fill->backlog <= INT32_MAX);
   QK_ASSERT(fill->flavour == 1 || fill->flavour == -1);
+  QK_ASSERT((unsigned)fill->parity <= QUARK__PARITY__PARITY_ODD);
+  QK_ASSERT((unsigned)fill->in_parity <= QUARK__PARITY__PARITY_ODD);
+  QK_ASSERT(fill->schur == QUARK__SCHUR__SCHUR_NONE || fill->parity != QUARK__PARITY__PARITY_ALL);
   QK_ASSERT((unsigned)fill->work <= QUARK__WORK__WORK_SMEAR);
   QK_ASSERT(fill->work != QUARK__WORK__WORK_SOLVE || (fill->tol > 0 && fill->tol < 1));
   QK_ASSERT(!fill->column || (fill->column->flavour >= -1 && fill->column->flavour <= 1));

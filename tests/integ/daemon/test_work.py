@@ -69,6 +69,25 @@ class Oracle:
         hop = self.part('HOP', psi, dagger, flavour)
         return self.part('DIAG_INVERSE', hop, dagger, flavour)
 
+    def schur(self, psi, asymmetric, dagger=False, flavour=1):
+        """A Mhat, Mhat = 1 - A^-1 H A^-1 H / 4, or its adjoint, of a field of one parity."""
+        if dagger and not asymmetric:
+            psi, whole = self.part('DIAG_INVERSE', psi, True, flavour), psi
+            return whole - self.part('HOP', self.part('DIAG_INVERSE_HOP', psi, True, flavour), True, flavour) / 4
+        back = self.part('HOP', self.part('DIAG_INVERSE_HOP', psi, dagger, flavour), dagger, flavour)
+        if asymmetric:
+            return self.part('DIAG', psi, dagger, flavour) - back / 4
+        return psi - self.part('DIAG_INVERSE', back, dagger, flavour) / 4
+
+
+# what is run on several ranks, too
+TOGETHER = 'twisted_clover', 'open_boundary'
+
+
+def alone(case, name=''):
+    if case.ranks != '1' and name not in TOGETHER:
+        raise tap.Skip('one rank tells as much')
+
 
 def settings(values):
     return [s for k, v in values.items() for s in ('--set', '%s=%s' % (k.replace('_', '-'), v))]
@@ -84,6 +103,30 @@ def in_basis(psi, basis):
     """From DeGrand-Rossi: psi_X = T^+ psi."""
     t = BASES.get(basis, np.eye(4))
     return np.einsum('ji,...jc->...ic', t.conj(), psi)
+
+
+PARITIES = qk.PARITY_EVEN, qk.PARITY_ODD
+
+
+def sites(shape, parity):
+    """Which sites are of that parity, as a mask."""
+    return np.indices(shape[:4]).sum(0) % 2 == (parity == qk.PARITY_ODD)
+
+
+def half(psi, parity):
+    """What is sent of it."""
+    return psi[sites(psi.shape, parity)]
+
+
+def whole(sent, shape, parity):
+    """0 on the other parity."""
+    psi = np.zeros(shape, complex)
+    psi[sites(shape, parity)] = sent.reshape(-1, 4, 3)
+    return psi
+
+
+def other(parity):
+    return 3 - parity
 
 
 def ask(c, fields, dtype=qk.DTYPE_F64, **more):
@@ -103,6 +146,7 @@ def check_results(result, b, x):
 
 
 def check_parts(case, name):
+    alone(case, name)
     oracle = Oracle(case, name)
     with case.started(oracle) as d, Client(d) as c:
         assert 4 in c.welcome.feature
@@ -126,6 +170,7 @@ for NAME in ACTIONS:
 
 @tap.test
 def every_basis_and_normalisation_has_every_part(case):
+    alone(case)
     oracle = Oracle(case, 'twisted_clover')
     with case.started(oracle) as d, Client(d) as c:
         b = oracle.noise(4)
@@ -142,6 +187,7 @@ def every_basis_and_normalisation_has_every_part(case):
 @tap.test
 def doublets_have_parts_of_both_flavours(case):
     """M and its adjoint by the oracle; T, T^-1 and H by what they make of M."""
+    alone(case)
     oracle = Oracle(case, 'doublet')
     op = oracle.op[1]
     with case.started(oracle) as d, Client(d) as c:
@@ -167,13 +213,14 @@ def doublets_have_parts_of_both_flavours(case):
 @tap.test
 def solves_of_the_adjoint_have_its_residual(case):
     """In every basis, both normalisations and of both flavours, by every solver; beside solves of M."""
+    alone(case)
     for name, options in (('wilson_clover', ()), ('twisted_clover', ()), ('twisted_mass', ('--solver', 'cg')), ('anisotropic_clover', ('--solver', 'gcr')),
                           ('open_boundary', ()), ('wilson_clover', ('--solver', 'mg', '--mg-vectors', '8', '--mg-setup-iterations', '20'))):
         oracle = Oracle(case, name)
         with case.started(oracle, *options) as d, Client(d) as c:
             b = oracle.noise(6)
             for flavour in oracle.op:
-                for basis in range(4):
+                for basis in (0, 1, 2, 3) if name == 'twisted_clover' else (1,):
                     sent = in_basis(b, basis)
                     more = dict(basis=basis, flavour=flavour, normalisation=basis % 2, tol=1e-11)
                     both = [c.submit(1, dagger=dagger, **more) for dagger in (True, False)]
@@ -190,6 +237,7 @@ def solves_of_the_adjoint_have_its_residual(case):
 @tap.test
 def a_product_with_m_is_one_with_its_adjoint(case):
     """<y, M x> = <M^+ y, x>"""
+    alone(case)
     oracle = Oracle(case, 'twisted_clover')
     with case.started(oracle) as d, Client(d) as c:
         x, y = oracle.noise(7).ravel(), oracle.noise(8).ravel()
@@ -203,6 +251,7 @@ def a_product_with_m_is_one_with_its_adjoint(case):
 @tap.test
 def sources_of_all_kinds_are_worked_on(case):
     """Generated, smeared, kept; M of a kept solution is its source, and moves nothing; M^+M x = b by two solves."""
+    alone(case)
     oracle = Oracle(case, 'wilson_clover')
     alpha, steps = 0.7, 5
     smear = qk.Smearing(alpha=alpha, steps=steps)
@@ -240,6 +289,7 @@ def sources_of_all_kinds_are_worked_on(case):
 
 @tap.test
 def what_cannot_be_worked_on_is_refused(case):
+    alone(case)
     oracle = Oracle(case, 'wilson_clover')
     with case.started(oracle) as d, Client(d) as c:
         b = oracle.noise(9)
@@ -265,7 +315,7 @@ def what_cannot_be_worked_on_is_refused(case):
 def solves_keep_their_bits_beside_work(case):
     """Slots that run while others are worked on, with staging buffers and without."""
     oracle = Oracle(case, 'twisted_clover')
-    for options in ('--staging', '4'), ('--staging', '0'):
+    for options in (('--staging', '4'), ('--staging', '0'))[:1 if case.ranks != '1' else 2]:
         with case.started(oracle, '--single-rhs-solver', 'no', *options) as d, Client(d) as c, Client(d) as other:
             fields = [oracle.noise(20 + i).ravel() for i in range(4)]
             alone = [x for _, x in c.solve(fields, tol=1e-13)]
@@ -285,6 +335,7 @@ def solves_keep_their_bits_beside_work(case):
 @tap.test
 def work_is_done_while_every_slot_is_taken(case):
     """By solves that never end: with staging there are entries beside slots."""
+    alone(case)
     oracle = Oracle(case, 'wilson_clover')
     with case.started(oracle, '--staging', '4', mass='-2') as d, Client(d) as c, Client(d, user='other') as other:
         c.submit(4, source=qk.SOURCE_Z4, tol=1e-100, max_iter=10 ** 8)
@@ -296,6 +347,135 @@ def work_is_done_while_every_slot_is_taken(case):
         assert d.status().counters.running == 4
         c.send(cancel=qk.Cancel(request=1))
         assert all(r.status == STATUS['CANCELLED'] for r in c.results(4))
+
+
+# ---- fields of one parity
+
+
+@tap.test
+def parts_go_from_and_to_one_parity(case):
+    """Hops to it from the other one. With basis and type, which have to do with sites."""
+    for name in 'twisted_clover', 'open_boundary':
+        oracle = Oracle(case, name)
+        with case.started(oracle) as d, Client(d) as c:
+            b = oracle.noise(40)
+            for k, part in enumerate(PARTS):
+                for parity in PARITIES:
+                    dagger, basis = (k + parity) % 2 == 0, k % 4
+                    start = other(parity) if 'HOP' in part else parity
+                    dtype, limit = (qk.DTYPE_F32, 1e-6) if k == 2 else (qk.DTYPE_F64, 1e-13)
+                    sent = half(in_basis(b, basis), start)
+                    (r, x), = ask(c, [sent], dtype, work=getattr(qk, 'WORK_' + part), parity=parity, dagger=dagger, basis=basis)
+                    full = oracle.part(part, whole(half(b, start), oracle.shape, start), dagger)
+                    want = half(in_basis(full, basis), parity)
+                    assert r.status == 0 and r.bytes == want.size * (16 if dtype == qk.DTYPE_F64 else 8) and near(x, want, limit), (name, part, parity)
+                    assert abs(r.norm_b / np.linalg.norm(sent) - 1) < limit and abs(r.norm_x / np.linalg.norm(want) - 1) < 10 * limit, r
+
+
+@tap.test
+def the_schur_complement_is_that_of_the_oracle(case):
+    for name in ('twisted_clover',) if case.ranks != '1' else ('wilson', 'exp_clover', 'twisted_clover', 'open_boundary'):
+        oracle = Oracle(case, name)
+        with case.started(oracle) as d, Client(d) as c:
+            b = oracle.noise(41)
+            for flavour in oracle.op:
+                for parity in PARITIES:
+                    psi = whole(half(b, parity), oracle.shape, parity)
+                    for schur, power in (qk.SCHUR_NONE, 0), (qk.SCHUR_SYMMETRIC, 0), (qk.SCHUR_ASYMMETRIC, 1):
+                        for dagger in False, True:
+                            (r, x), = ask(c, [half(b, parity)], work=qk.WORK_SCHUR, parity=parity, schur=schur, dagger=dagger, flavour=flavour,
+                                          normalisation=dagger)
+                            want = half(oracle.schur(psi, power == 1, dagger, flavour), parity) * (2 * KAPPA) ** (power * dagger)
+                            assert near(x, want), (name, flavour, parity, schur, dagger)
+                            check_results(r, half(b, parity), x)
+
+
+@tap.test
+def solves_of_one_parity_are_parts_of_whole_ones(case):
+    """Source 0 on the other parity, solution not sent."""
+    alone(case)
+    oracle = Oracle(case, 'wilson_clover')
+    with case.started(oracle) as d, Client(d) as c:
+        b = oracle.noise(42)
+        for parity in PARITIES:
+            (_, x), = ask(c, [whole(half(b, parity), oracle.shape, parity)], tol=1e-11)
+            (r, y), = ask(c, [half(b, parity)], tol=1e-11, parity=parity)
+            want = half(x.reshape(oracle.shape), parity)
+            assert r.status == 0 and r.true_residual <= 1e-11 and near(y, want, 1e-9)
+            assert abs(r.norm_x / np.linalg.norm(want) - 1) < 1e-9 and abs(r.norm_b / np.linalg.norm(half(b, parity)) - 1) < 1e-12, r
+
+
+def check_schur_solves(case, name, *options, tol=1e-10, **more):
+    alone(case, name)
+    oracle = Oracle(case, name)
+    with case.started(oracle, *options, **more) as d, Client(d) as c:
+        b = oracle.noise(43)
+        cases = [(f, p, s, dagger) for f in oracle.op for p in PARITIES for s in (qk.SCHUR_SYMMETRIC, qk.SCHUR_ASYMMETRIC) for dagger in (False, True)]
+        asked = {}
+        for flavour, parity, schur, dagger in cases:  # all at once: slots have residuals of different systems
+            kappa = qk.NORMALISATION_KAPPA if dagger else qk.NORMALISATION_MASS
+            accepted = c.submit(1, tol=tol, parity=parity, schur=schur, dagger=dagger, flavour=flavour, normalisation=kappa)
+            c.upload(accepted, [half(b, parity)])
+            asked[accepted.request] = flavour, parity, schur, dagger
+        for r in c.results(len(cases)):
+            flavour, parity, schur, dagger = asked[r.request]
+            asymmetric = schur == qk.SCHUR_ASYMMETRIC
+            x = whole(c.fetch(r) * (2 * KAPPA if asymmetric and dagger else 1), oracle.shape, parity)
+            psi = whole(half(b, parity), oracle.shape, parity)
+            off = np.linalg.norm(psi - oracle.schur(x, asymmetric, dagger, flavour)) / np.linalg.norm(psi)
+            assert r.status == 0 and off <= 1.01 * tol and abs(off - r.true_residual) < 1e-3 * tol, (name, asked[r.request], off, r)
+            assert abs(r.norm_b / np.linalg.norm(psi) - 1) < 1e-12, r
+
+
+for NAME, OPTIONS in (('wilson', ()), ('wilson_clover', ('--solver', 'gcr')), ('exp_clover', ('--precision', 'half')),
+                      ('twisted_clover', ('--solver', 'cg')), ('open_boundary', ('--precision', 'single')),
+                      ('twisted_mass', ('--solver', 'mg', '--mg-vectors', '8', '--mg-setup-iterations', '20'))):
+    def body(case, name=NAME, options=OPTIONS):
+        check_schur_solves(case, name, *options)
+    body.__name__ = 'schur_solves_of_%s_have_the_residual_of_their_system' % NAME
+    tap.test(body)
+
+
+@tap.test
+def schur_solves_of_any_size_and_alone(case):
+    """In the single-RHS solver; sources whose squares a double does not hold; none; NaN."""
+    alone(case)
+    oracle = Oracle(case, 'wilson_clover')
+    with case.started(oracle) as d, Client(d) as c:
+        b = half(oracle.noise(44), qk.PARITY_ODD)
+        solutions = {}
+        for schur in qk.SCHUR_SYMMETRIC, qk.SCHUR_ASYMMETRIC:
+            for size in 1, 1e-200, 1e200:
+                (r, x), = ask(c, [size * b], parity=qk.PARITY_ODD, schur=schur, tol=1e-10)
+                assert r.status == 0 and abs(r.norm_b / size / np.linalg.norm(b) - 1) < 1e-12, r
+                assert near(x / size, solutions.setdefault(schur, x), 1e-9)
+            (r, x), = ask(c, [0 * b], parity=qk.PARITY_ODD, schur=schur, tol=1e-10)
+            assert r.status == 0 and not x.any(), r
+            bad = oracle.noise(45)
+            bad[2, 3, 1, 3, 1, 2] = np.inf
+            (r, x), = ask(c, [half(bad, qk.PARITY_ODD)], parity=qk.PARITY_ODD, schur=schur, tol=1e-10)
+            assert r.status == STATUS['NAN_INPUT'] and 'x y z t = 3 1 3 2, spin 1, colour 2' in r.text and x is None, r
+        assert not near(solutions[qk.SCHUR_SYMMETRIC], solutions[qk.SCHUR_ASYMMETRIC], 1e-3)
+
+
+@tap.test
+def kept_fields_of_one_parity_are_sources(case):
+    """Of whole requests and of either parity; a kept whole field is one, too."""
+    oracle = Oracle(case, 'wilson_clover')
+    with case.started(oracle) as d, Client(d) as c:
+        b = oracle.noise(46)
+        kept = {}
+        for parity in 0, 1, 2:
+            accepted = c.submit(1, work=qk.WORK_SMEAR, parity=parity, sink=qk.SINK_KEEP)
+            c.upload(accepted, [half(b, parity) if parity else b])
+            assert c.expect('result').status == 0
+            kept[accepted.request] = whole(half(b, parity), oracle.shape, parity) if parity else b
+        for request, psi in kept.items():
+            for parity in 0, 1, 2:
+                c.submit(1, source=qk.SOURCE_SEQUENTIAL, work=qk.WORK_DIAG, parity=parity, column=[qk.Column(request=request, gamma=15, t=-1)])
+                r = c.expect('result')
+                want = oracle.part('DIAG', G5 * psi)
+                assert r.status == 0 and np.allclose(c.fetch(r), (half(want, parity) if parity else want).ravel(), rtol=0, atol=1e-12), (request, parity)
 
 
 tap.run(Works(*sys.argv[1:]))

@@ -235,7 +235,7 @@ class Peer:
             setattr(s, *r.choice([('tol', float('nan')), ('tol', 2), ('max_iter', 0), ('max_iter', 2 ** 63), ('keep_ms', 2 ** 63),
                                   ('priority', 10), ('flavour', -1), ('flavour', 2), ('deadline_ms', 2 ** 64 - 1), ('setup', 'x' * 70)]))
         if r.random() < 0.2:
-            s.work, s.dagger = r.randrange(8), r.random() < 0.5
+            s.work, s.dagger, s.parity, s.schur = r.choice([0, 0, *range(8)]), r.random() < 0.5, r.randrange(3), r.choice([0, 0, 1, 2])
         if r.random() < 0.2:
             s.setup = r.choice(SETUPS)
         self.ask(s.request, nrhs, 'submit', s)

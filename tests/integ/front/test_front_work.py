@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Work and adjoints, from SUBMIT to FILL, with an engine that gives (1 + work) times a solution, and i times that for dagger: test_front_work.py QUARKD"""
+"""Work, adjoints and fields of one parity, from SUBMIT to FILL, with an engine that gives a solution times numbers that say what was asked for:
+test_front_work.py QUARKD"""
 import os
 import signal
 import sys
+import tempfile
 
 import tap
 
@@ -10,6 +12,7 @@ try:
     import numpy as np
     from front_case import LATER, Case, State, fake, field, kill, once_more
     from front_driver import STATUS, Client, qk
+    from front_local import Local
     from state_case import results_of
 except (ImportError, OSError) as e:
     tap.skip_all(str(e))
@@ -20,8 +23,13 @@ POWER = {qk.WORK_SOLVE: -1, qk.WORK_M: 1, qk.WORK_HOP: 0, qk.WORK_DIAG: 1, qk.WO
          qk.WORK_SMEAR: 0}
 
 
-def answer(b, work=qk.WORK_SOLVE, dagger=False):
-    return (1 + work) * (1j if dagger else 1) * (2 * b)
+def answer(b, work=qk.WORK_SOLVE, dagger=False, parity=qk.PARITY_ALL, schur=qk.SCHUR_NONE):
+    return (1 + work) * (1j if dagger else 1) * 3 ** schur * (1 + 0.5 * parity) * (2 * b)
+
+
+def half():
+    """One right-hand side of one parity."""
+    return field(128)
 
 
 def check(client, request, fields, **asked):
@@ -212,6 +220,147 @@ def an_engine_that_is_adopted_is_told_the_work_again(case):
             check(c2, 1, fields, work=qk.WORK_HOP, dagger=True)
             c2.ack(1)
             assert d.status().engine.pid == pid
+            assert d.terminate() == 0
+
+
+# ---- one parity
+
+HALF = dict(parity=qk.PARITY_ODD, schur=qk.SCHUR_ASYMMETRIC)
+
+
+@tap.test
+def fields_of_one_parity_are_half_as_large(case):
+    with case.daemon() as d, Client(d) as c:
+        for parity in qk.PARITY_EVEN, qk.PARITY_ODD:
+            for work, schur in (qk.WORK_SOLVE, 0), (qk.WORK_SOLVE, 1), (qk.WORK_SOLVE, 2), (qk.WORK_HOP, 0), (qk.WORK_SCHUR, 0), (qk.WORK_SCHUR, 2):
+                accepted, fields = c.submit(2, work=work, schur=schur, parity=parity), [half(), half()]
+                assert accepted.field_bytes == 128 * 24 * 8
+                before = d.status().counters.bytes_in
+                c.upload(accepted, fields)
+                check(c, accepted.request, fields, work=work, schur=schur, parity=parity)
+                assert d.status().counters.bytes_in - before == 2 * 128 * 24 * 8
+                c.ack(accepted.request)
+        (r, x), = c.solve([half().astype(np.complex64)], real=np.complex64, dtype=qk.DTYPE_F32, **HALF)
+        assert r.status == 0 and r.bytes == 128 * 24 * 4 and len(x) == 128 * 12
+
+
+@tap.test
+def halves_go_by_descriptor_both_ways(case):
+    with case.daemon() as d, Client(d) as c, Local(c) as local:
+        fields, accepted = [half(), half()], c.submit(2, **HALF)
+        for i, b in enumerate(fields):
+            local.put(accepted.request, i, b.tobytes())
+        for r in c.results(2):
+            assert r.status == 0 and np.array_equal(local.fetch(r), answer(fields[r.rhs], **HALF)), r
+        assert c.status().counters.bytes_local == 4 * fields[0].nbytes
+
+
+@tap.test
+def the_normalisation_is_a_factor_of_each_system(case):
+    with case.daemon() as d, Client(d) as c:
+        for work, schur, power in ((qk.WORK_SOLVE, 1, 0), (qk.WORK_SOLVE, 2, -1), (qk.WORK_SCHUR, 0, 0), (qk.WORK_SCHUR, 1, 0), (qk.WORK_SCHUR, 2, 1)):
+            b, asked = half(), dict(work=work, schur=schur, parity=qk.PARITY_EVEN)
+            (r, x), = c.solve([b], normalisation=qk.NORMALISATION_KAPPA, **asked)
+            assert r.status == 0 and np.allclose(x, answer(b, **asked) * (2 * KAPPA) ** power, rtol=1e-14, atol=0), (work, schur)
+
+
+@tap.test
+def parities_and_systems_that_do_not_fit_are_refused(case):
+    with case.daemon('--slots', '2') as d, Client(d) as c:
+        b = half()
+        accepted = c.submit(1, **HALF)
+        for f, name in ('f22', 'parity'), ('f23', 'schur'):
+            r = raw(c, **{f: 3})
+            assert (r.status, r.text) == (STATUS['BAD_ARGUMENT'], '%s = 3 is outside 0 .. 2' % name), r
+        for more, text in ((dict(schur=1), 'parity = 0: schur = 1 is of one parity'), (dict(work=qk.WORK_SCHUR), 'parity = 0: work = 6 is of one parity'),
+                           (dict(work=qk.WORK_HOP, schur=2, parity=1), 'schur = 2: work = 2 has no such system')):
+            r = c.submit(1, expect='rejected', **more)
+            assert r.status == STATUS['BAD_ARGUMENT'] and r.text.startswith(text), r
+        c.upload(accepted, [b])
+        check(c, accepted.request, [b], **HALF)
+    doublet = '--action', 'doublet', '--set', 'mu=0.1', '--set', 'epsilon=0.05'
+    with case.daemon(*doublet, gauge='builtin:fake:site_reals=48:columns=24') as d, Client(d) as c:
+        r = c.submit(1, work=qk.WORK_M, parity=1, expect='rejected')
+        assert r.status == STATUS['UNSUPPORTED'] and r.text.startswith('a field of one parity: is not defined for a doublet'), r
+
+
+@tap.test
+def a_chunk_behind_the_end_of_half_a_field_breaks_the_protocol(case):
+    with case.daemon() as d, Client(d) as c:
+        accepted = c.submit(1, **HALF)
+        c.data.send(c.piece(accepted.request, 0, field().tobytes(), 0, 1 << 20))
+        c.error('BAD_PROTOCOL')
+
+
+@tap.test
+def kept_fields_of_one_parity_are_sources_but_not_contracted(case):
+    with case.daemon() as d, Client(d) as c:
+        b, first = half(), dict(work=qk.WORK_DIAG, parity=qk.PARITY_EVEN)
+        kept = c.submit(1, sink=qk.SINK_KEEP, **first)
+        c.upload(kept, [b])
+        check(c, kept.request, [b], **first)
+        for second in dict(), dict(parity=qk.PARITY_ODD), dict(work=qk.WORK_M):
+            c.submit(1, source=qk.SOURCE_SEQUENTIAL, column=[qk.Column(request=kept.request, gamma=0, t=-1)], **second)
+            r = c.expect('result')
+            want = np.resize(answer(b, **first), len(b) * (1 if second.get('parity') else 2))
+            assert r.status == 0 and np.array_equal(c.fetch(r), answer(want, **second) / 2), (r, second)
+        columns = c.keep(12, parity=qk.PARITY_ODD)
+        whole = c.keep(12)
+        for more in dict(a=columns), dict(a=whole, request_b=columns):
+            r = c.contract(expect='rejected', **more)
+            assert r.status == STATUS['BAD_ARGUMENT'] and 'request %d has fields of one parity (2)' % columns in r.text, r
+        c.contract(whole)
+        assert c.expect('result').status == 0
+
+
+@tap.test
+def files_have_fields_of_one_parity(case):
+    with tempfile.TemporaryDirectory() as root, case.daemon('--file-roots', root) as d, Client(d) as c:
+        fields = [half() for _ in range(3)]
+        source, sink = os.path.join(root, 'b'), os.path.join(root, 'x')
+        with open(source, 'wb') as f:
+            f.write(b'head' + b''.join(b.tobytes() for b in fields))
+        c.submit(3, source=qk.SOURCE_FILE, source_file=qk.File(path=source, offset=4), sink=qk.SINK_FILE, sink_file=qk.File(path=sink), **HALF)
+        assert [r.status for r in c.results(3)] == [0] * 3
+        assert np.array_equal(np.fromfile(sink, complex), np.concatenate([answer(b, **HALF) for b in fields]))
+        c.submit(3, source=qk.SOURCE_FILE, source_file=qk.File(path=source, offset=4))
+        assert [r.status for r in c.results(3)] == [STATUS['TRUNCATED']] * 3, 'of whole fields it has half'
+
+
+@tap.test
+def an_upload_of_one_parity_goes_on_after_the_front(case):
+    """What was kept, what was in a slot, and an upload in the middle of its second field."""
+    with State(case) as state:
+        fields = [half() for _ in range(4)]
+        with state.daemon('--slots', '1') as d, Client(d) as c:
+            kept = c.submit(1, sink=qk.SINK_KEEP, **HALF)
+            c.upload(kept, fields[:1])
+            check(c, 1, fields[:1], **HALF)
+            c.upload(c.submit(1, max_iter=fake.HOLD_ONCE, **HALF), fields[1:2])
+            accepted = c.submit(2, **HALF)
+            c.upload(accepted, fields[2:3])
+            c.data.send(c.piece(accepted.request, 1, fields[3].tobytes(), 0, 4096))
+            d.status_when(lambda s: s.counters.bytes_in == 3 * fields[0].nbytes + 4096 and s.counters.running == 1)
+            kill(d)
+        with state.daemon('--slots', '1', env=LATER) as d, Client(d, c.client_id) as c2:
+            again = once_more(c2, 2, 3, **HALF)
+            assert again.field_bytes == fields[0].nbytes and again.upload_next <= fields[0].nbytes + 4096
+            c2.upload(again, fields[2:], begin=again.upload_next, chunk=2048)
+            for request, sent in (3, fields[2:]), (2, fields[1:2]):
+                if request == 2:
+                    once_more(c2, 1, 2, max_iter=fake.HOLD_ONCE, **HALF)
+                for r in results_of(c2, request, len(sent)):
+                    assert r.status == 0 and np.array_equal(c2.fetch(r), answer(sent[r.rhs], **HALF)), r
+            c2.send(attach=qk.Attach(request=3))
+            told = c2.expect('attached', skip=('progress', 'credit', 'result')).submit
+            assert (told.parity, told.schur) == (qk.PARITY_ODD, qk.SCHUR_ASYMMETRIC)
+            c2.results(2)
+            c2.submit(1, request=4, source=qk.SOURCE_SEQUENTIAL, column=[qk.Column(request=1, gamma=0)], parity=qk.PARITY_EVEN)
+            r, = results_of(c2, 4, 1)
+            assert r.status == 0 and np.array_equal(c2.fetch(r), 1.5 * answer(fields[0], **HALF)), r
+            c2.send(release=qk.Release(request=1))
+            for request in 2, 3, 4:
+                c2.ack(request)
             assert d.terminate() == 0
 
 

@@ -4,7 +4,8 @@ It speaks engine.proto and does with each right-hand side what its max_iter says
 is "solved" at once: x = 2 b for uploads, x = (gamma + 1) times the kept solution for sequential sources, zeros but for the
 seed in the first number, alpha of a smearing in the second, and the flavour of the column in the fifth, for generated ones. The gamma matrix at the source of a
 contraction's first channel is its action in the same way; its numbers are `correlators`.
-With csw, x = (2 + csw) b. That of a work is 1 + its number times as much, with dagger i times. A gauge of the form builtin:fake:WORD... does what its words say: refuse=STATUS, needs=FILE, wait=FIFO (until it is
+With csw, x = (2 + csw) b. That of a work is 1 + its number times as much, with dagger i times; 3^schur times; (1 + parity / 2) times. A kept
+solution of another parity is cut, or repeated. A gauge of the form builtin:fake:WORD... does what its words say: refuse=STATUS, needs=FILE, wait=FIFO (until it is
 written to), digest=NUMBER, die (while loading). FAKE_ROOM is a folder in which no more than FAKE_ENGINES engines find room: others are refused for want of memory.
 FAKE_LOAD in the environment says what LOAD meets: ok, refuse (LOAD_FAILED), mute (no answer), save (a checkpoint that takes its time), or a
 digest by generation (change). FAKE_BEFORE is the number of engines that fronts before this one have had. FAKE_GO names a fifo: a refusal, the checkpoint, or a solve
@@ -137,9 +138,11 @@ class FakeEngine:
             written=written, norm_b=1, norm_x=2, text=text))
 
     def solve(self, fill):
-        count = int(np.prod(self.dims)) * self.site_reals // 2
+        count = int(np.prod(self.dims)) * self.site_reals // (4 if fill.parity else 2)
         if fill.source == qk.SOURCE_SEQUENTIAL:
             x = (fill.column.gamma + 1) * np.fromfile('/dev/shm' + fill.shm_in, REAL[fill.in_dtype]).astype(REAL[fill.dtype])
+            assert len(x) == int(np.prod(self.dims)) * self.site_reals // (4 if fill.in_parity else 2)
+            x = np.resize(x, count)
         elif fill.HasField('shm_in'):
             x = (2 + self.csw) * np.fromfile('/dev/shm' + fill.shm_in, REAL[fill.dtype])
         else:
@@ -152,7 +155,7 @@ class FakeEngine:
         assert len(x) == count and fill.flavour in (-1, 1)
         if fill.flavour < 0:
             x = -x
-        x = (1 + fill.work) * (1j if fill.dagger else 1) * x
+        x = (1 + fill.work) * (1j if fill.dagger else 1) * 3 ** fill.schur * (1 + 0.5 * fill.parity) * x
         if fill.HasField('shm_out'):
             assert os.path.getsize('/dev/shm' + fill.shm_out) == x.nbytes
             out = x if fill.factor == 1 else (fill.factor * x).astype(x.dtype)

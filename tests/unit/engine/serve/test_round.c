@@ -77,6 +77,80 @@ Test(round, a_sequential_fill_comes_out_as_it_went_in) {
   cr_expect(f.in_double && f.smear.steps == 0);
 }
 
+/* ---- work and parity ---- */
+
+Test(round, work_needs_no_tolerance_and_a_solve_does) {
+  for (int work = QUARK__WORK__WORK_SOLVE; work <= QUARK__WORK__WORK_SMEAR; work++) {
+    qk_err_t err = {0};
+    qk_fill_t f;
+    Quark__Engine__Fill m = good_fill(QUARK__SOURCE_KIND__SOURCE_UPLOAD, NULL);
+    m.work = (Quark__Work)work;
+    m.dagger = work % 2;
+    m.tol = 0;
+    m.max_iter = UINT64_MAX;
+    m.parity =
+        work == QUARK__WORK__WORK_SCHUR ? QUARK__PARITY__PARITY_ODD : QUARK__PARITY__PARITY_ALL;
+    const bool solves = work == QUARK__WORK__WORK_SOLVE;
+    cr_expect_eq(qk_fill_parse(&m, 4, true, 1, &f, &err), solves ? QK_BAD_ARGUMENT : QK_OK, "%s",
+                 err.text);
+    if (solves) continue;
+    cr_expect(f.work == m.work && f.dagger == m.dagger && f.parity == m.parity);
+    cr_expect_eq(f.max_iter, 0);
+  }
+}
+
+Test(round, a_source_stands_where_hops_come_from) {
+  static const Quark__Parity all = QUARK__PARITY__PARITY_ALL, even = QUARK__PARITY__PARITY_EVEN,
+                             odd = QUARK__PARITY__PARITY_ODD;
+  for (int work = QUARK__WORK__WORK_SOLVE; work <= QUARK__WORK__WORK_SMEAR; work++) {
+    const bool hops = work == QUARK__WORK__WORK_HOP || work == QUARK__WORK__WORK_DIAG_INVERSE_HOP;
+    qk_err_t err = {0};
+    qk_fill_t f;
+    Quark__Column c = QUARK__COLUMN__INIT;
+    Quark__Engine__Fill m = good_fill(QUARK__SOURCE_KIND__SOURCE_UPLOAD, NULL);
+    m.work = (Quark__Work)work;
+    m.parity = even;
+    cr_assert_eq(qk_fill_parse(&m, 4, true, 1, &f, &err), QK_OK, "%s", err.text);
+    cr_expect(f.parity == even && f.in_parity == (hops ? odd : even), "work %d", work);
+    cr_expect_eq(qk_fill_source_parity(m.work, all), all);
+    m.source = QUARK__SOURCE_KIND__SOURCE_SEQUENTIAL;
+    m.column = &c;
+    m.in_parity = even;
+    cr_assert_eq(qk_fill_parse(&m, 4, true, 1, &f, &err), QK_OK, "%s", err.text);
+    cr_expect_eq(f.in_parity, even, "what is kept says where it is");
+  }
+  cr_expect(qk_fill_subset(all) == QK_FULL && qk_fill_subset(even) == QK_EVEN);
+  cr_expect_eq(qk_fill_subset(odd), QK_ODD);
+}
+
+Test(round, refuses_work_and_parities_that_do_not_fit) {
+  Quark__Engine__Fill m = good_fill(QUARK__SOURCE_KIND__SOURCE_UPLOAD, NULL);
+  const Quark__Engine__Fill good = m;
+  qk_err_t err = {0};
+  qk_fill_t f;
+#define REFUSED(field, value, words)                                                               \
+  do {                                                                                             \
+    m = good;                                                                                      \
+    m.field = (value);                                                                             \
+    expect_fill_refused(&m, words);                                                                \
+  } while (0)
+  REFUSED(work, (Quark__Work)8, "work = 8");
+  REFUSED(work, (Quark__Work)-1, "work = -1");
+  REFUSED(parity, (Quark__Parity)3, "parity = 3");
+  REFUSED(in_parity, (Quark__Parity)-1, "in_parity = -1");
+  REFUSED(schur, (Quark__Schur)3, "schur = 3");
+  REFUSED(schur, QUARK__SCHUR__SCHUR_SYMMETRIC, "parity is missing");
+  REFUSED(work, QUARK__WORK__WORK_SCHUR, "parity is missing");
+#undef REFUSED
+  m = good;
+  m.parity = QUARK__PARITY__PARITY_ODD;
+  m.schur = QUARK__SCHUR__SCHUR_ASYMMETRIC;
+  cr_expect_eq(qk_fill_parse(&m, 4, true, 1, &f, &err), QK_OK, "%s", err.text);
+  cr_expect_eq(qk_fill_parse(&m, 4, true, 2, &f, &err), QK_UNSUPPORTED, "a doublet");
+  m.work = QUARK__WORK__WORK_HOP;
+  expect_fill_refused(&m, "schur = 2");
+}
+
 Test(round, noise_has_slices_and_momentum) {
   qk_err_t err = {0};
   qk_fill_t f;

@@ -346,7 +346,8 @@ Test(job_check, work_needs_neither_tolerance_nor_iterations) {
     s.work = (Quark__Work)work;
     s.tol = (double)NAN;
     s.max_iter = 0;
-    if (work == QUARK__WORK__WORK_SCHUR) continue;
+    s.parity =
+        work == QUARK__WORK__WORK_SCHUR ? QUARK__PARITY__PARITY_EVEN : QUARK__PARITY__PARITY_ALL;
     cr_expect_eq(qk_job_check(&s, &SHAPE, &err), work == 0 ? QK_BAD_ARGUMENT : QK_OK, "%d", work);
   }
 }
@@ -377,4 +378,24 @@ Test(job_check, an_adjoint_is_solved_for_where_gamma_5_makes_it) {
                    legal ? QK_OK : QK_UNSUPPORTED, "%s", name[i]);
       cr_expect(legal || strstr(err.text, "dagger: the adjoint of the action doublet"));
     }
+}
+
+/* Every system with every work and parity. */
+Test(job_check, a_system_on_one_parity_has_one) {
+  for (int work = 0; work <= QUARK__WORK__WORK_SMEAR; work++)
+    for (int schur = 0; schur <= 2; schur++)
+      for (int parity = 0; parity <= 2; parity++) {
+        qk_err_t err = {0};
+        Quark__Submit s = submit_of(1);
+        s.work = (Quark__Work)work;
+        s.schur = (Quark__Schur)schur;
+        s.parity = (Quark__Parity)parity;
+        const bool may = work == QUARK__WORK__WORK_SOLVE || work == QUARK__WORK__WORK_SCHUR;
+        const bool needs = schur > 0 || work == QUARK__WORK__WORK_SCHUR;
+        const bool legal = (schur == 0 || may) && (!needs || parity > 0);
+        cr_expect_eq(qk_job_check(&s, &SHAPE, &err), legal ? QK_OK : QK_BAD_ARGUMENT, "%d %d %d",
+                     work, schur, parity);
+        const uint64_t whole = 4 * 6 * 8 * 10 * 24 * 4;
+        cr_expect_eq(qk_job_field_bytes(&s, &SHAPE), parity > 0 ? whole / 2 : whole);
+      }
 }
