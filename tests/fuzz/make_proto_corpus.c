@@ -135,6 +135,25 @@ static Quark__Smearing smearing(double param[3]) {
   return smear;
 }
 
+/* Of what is in m, a SUBMIT of that column: parts of the operator, systems on one parity. */
+static void save_works(Quark__ClientMessage *m, Quark__Column *column) {
+  const Quark__Submit plain = *m->submit;
+  const int32_t flavour = column->flavour;
+  Quark__Submit *s = m->submit;
+  column->flavour = 1; /* as of actions that are no doublets */
+  s->has_work = s->has_dagger = s->has_parity = 1;
+  s->work = QUARK__WORK__WORK_DIAG_INVERSE_HOP;
+  s->dagger = 1;
+  s->parity = QUARK__PARITY__PARITY_ODD;
+  save_client("legal-submit-work", m);
+  s->work = QUARK__WORK__WORK_SOLVE;
+  s->has_schur = 1;
+  s->schur = QUARK__SCHUR__SCHUR_SYMMETRIC;
+  save_client("legal-submit-schur", m);
+  *s = plain;
+  column->flavour = flavour;
+}
+
 static void save_submits(Quark__Smearing *smear) {
   Quark__Column column = QUARK__COLUMN__INIT, *columns[2] = {&column, &column};
   column.has_t = column.has_px = column.has_request = column.has_rhs = column.has_gamma = 1;
@@ -169,23 +188,8 @@ static void save_submits(Quark__Smearing *smear) {
   submit.source = QUARK__SOURCE_KIND__SOURCE_WALL;
   submit.flavour = 1;
   save_client("legal-submit-doublet", &m);
-  doublet.flavour = 1; /* as of other actions */
+  save_works(&m, &doublet);
   submit.flavour = -1;
-  submit.has_work = submit.has_dagger = 1;
-  submit.work = QUARK__WORK__WORK_DIAG_INVERSE_HOP;
-  submit.dagger = 1;
-  submit.has_parity = 1;
-  submit.parity = QUARK__PARITY__PARITY_ODD;
-  save_client("legal-submit-work", &m);
-  submit.work = QUARK__WORK__WORK_SOLVE;
-  submit.has_schur = 1;
-  submit.schur = QUARK__SCHUR__SCHUR_SYMMETRIC;
-  save_client("legal-submit-schur", &m);
-  submit.has_work = submit.has_dagger = submit.has_parity = submit.has_schur = 0;
-  submit.dagger = 0;
-  submit.parity = QUARK__PARITY__PARITY_ALL;
-  submit.schur = QUARK__SCHUR__SCHUR_NONE;
-  doublet.flavour = -1;
   Quark__File from = QUARK__FILE__INIT, to = QUARK__FILE__INIT;
   from.path = "/data/b.raw";
   to.path = "/data/x.raw";

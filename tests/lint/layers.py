@@ -50,7 +50,7 @@ rooms('daemon/engine', {'daemon/comm', 'cuda', 'daemon/base', 'proto'}, {
     'setup': 'checkpoint multigrid krylov eigen action/wilson action/twisted action operator hadron gauge lattice',
     'transfer': 'lattice',
     'tune': 'tool setup multigrid krylov action lattice',
-    'serve': 'transfer setup multigrid smoother krylov hadron action lattice',
+    'serve': 'transfer setup multigrid smoother krylov hadron action operator lattice',
 })
 rooms('daemon/front', {'daemon/base', 'proto'}, {
     'host': '',

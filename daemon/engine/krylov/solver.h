@@ -82,8 +82,8 @@ const qk_field_t *qk_solver_solution(qk_solver_t *solver, int slot);
  * 1. QK_BAD_ARGUMENT changes nothing: another number, or a slot that is not free. */
 qk_status_t qk_solver_set_flavour(qk_solver_t *solver, int slot, int flavour);
 
-/* Which residual a slot has. FULL: |b - M x| / |b|. The others are of the system on one parity whose
- * solution is x there, for b that is 0 on the other one; with r = b - M x on both, p the parity:
+/* Which residual a slot has. FULL: |b - M x| / |b|. The others are of the system on one parity that
+ * x solves there, for b that is 0 on the other one; with r = b - M x on both, p the parity:
  *   SCHUR   T Mhat x_p = b_p      |s| / |b|,  s = r_p + 1/2 hop T^-1 r_q
  *   UNIT    Mhat x_p = T^-1 b_p   |T^-1 s| / (|b| / unit) */
 typedef enum qk_measure_kind {

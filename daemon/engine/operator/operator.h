@@ -48,8 +48,8 @@ typedef struct qk_operator_ops {
    * of the first. */
   qk_status_t (*hop_forward)(qk_operator_t *op, qk_field_t *out, const qk_field_t *in, int mu);
   qk_status_t (*hop_backward)(qk_operator_t *op, qk_field_t *out, const qk_field_t *in, int mu);
-  /* out = hop in or hop^+ in, with the weights of directions: full fields, or from one parity to the
-   * other. NULL: coarse operators. */
+  /* out = hop in or hop^+ in, with the weights of directions: full fields, or from one parity to
+   * the other. NULL: coarse operators. */
   qk_status_t (*hop)(qk_operator_t *op, qk_field_t *out, const qk_field_t *in, bool dagger);
   /* out = T in or T^-1 in, or with T^+; fields of the same subset, even, odd or full. dagger: not
    * of coarse operators (QK_BAD_ARGUMENT). */

@@ -31,8 +31,8 @@ static inline bool qk_part_needs_room(qk_part_kind_t kind) {
   return kind == QK_PART_DIAG_INVERSE_HOP || kind == QK_PART_SCHUR;
 }
 
-/* out = part in. room: overwritten; NULL where none is needed. SCHUR reads `in` on its parity alone,
- * and leaves out on the other one undefined. */
+/* out = part in. room: overwritten; NULL where none is needed. SCHUR reads `in` on its parity
+ * alone, and leaves out on the other one undefined. */
 qk_status_t qk_part_apply(qk_operator_t *op, const qk_part_t *part, qk_field_t *out,
                           const qk_field_t *in, qk_field_t *room);
 

@@ -73,7 +73,8 @@ static qk_status_t accept_fill(const worker_t *w, const Quark__Engine__Fill *mes
   if (w->setup == NULL) return qk_fail(err, QK_NOT_READY, "nothing is loaded");
   qk_status_t status = qk_fill_parse(message, qk_inflight_count(w->inflight),
                                      w->setup->has_flavours, w->setup->vectors, fill, err);
-  if (status == QK_OK) status = qk_works_by_adjoint(w->setup->op, fill, err);
+  if (status != QK_OK) return status;
+  status = qk_works_by_adjoint(w->setup->op, fill, err);
   if (status != QK_OK) return status;
   if (entry_is_taken(w, fill->entry))
     return qk_fail(err, QK_BAD_PROTOCOL, "entry %d is not free", fill->entry);

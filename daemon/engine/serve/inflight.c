@@ -4,10 +4,10 @@
 
 #include "daemon/base/assert.h"
 #include "daemon/base/mem.h"
+#include "daemon/engine/krylov/parity_system.h"
 #include "daemon/engine/serve/entries.h"
 #include "daemon/engine/serve/open_slices.h"
 #include "daemon/engine/serve/outgoing.h"
-#include "daemon/engine/serve/parity.h"
 #include "daemon/engine/serve/placement.h"
 #include "daemon/engine/serve/source.h"
 #include "daemon/engine/serve/works.h"
@@ -285,18 +285,32 @@ static qk_status_t make_sources(qk_inflight_t *inflight, group_t *group, qk_err_
                         field, group->verdict, err);
 }
 
-/* Where sources are of one parity: what is solved for, and how it is measured. */
-static qk_status_t begin_parities(qk_inflight_t *inflight, group_t *group, qk_err_t *err) {
+static qk_parity_system_t system_of(const qk_inflight_t *inflight, const qk_fill_t *fill) {
+  return (qk_parity_system_t){.is = fill->schur != QUARK__SCHUR__SCHUR_NONE,
+                              .symmetric = fill->schur == QUARK__SCHUR__SCHUR_SYMMETRIC,
+                              .dagger = fill->dagger,
+                              .minus = fill->flavour < 0 ? inflight->minus : NULL,
+                              .parity = qk_fill_subset(fill->parity)};
+}
+
+/* What is solved for, and how it is measured. */
+static qk_status_t begin_system(qk_inflight_t *inflight, qk_solver_t *solver, int slot,
+                                qk_inflight_entry_t *entry, qk_err_t *verdict) {
+  const qk_loaded_t *s = inflight->setup;
+  const qk_parity_system_t system = system_of(inflight, &entry->fill);
+  const qk_status_t status = qk_parity_system_begin(
+      s->op, s->work, &system, qk_solver_rhs(solver, slot), &entry->measure, verdict);
+  if (status != QK_OK) return status;
+  if (verdict->code != QK_OK) qk_entry_say_basis(entry, verdict);
+  return qk_solver_set_measure(solver, slot, &entry->measure);
+}
+
+static qk_status_t begin_systems(qk_inflight_t *inflight, group_t *group, qk_err_t *err) {
   for (int k = 0; k < group->at.n; k++) {
     qk_inflight_entry_t *entry = &inflight->entry[group->at.entry[k]];
-    const int slot = group->at.slot[k];
-    qk_err_t *verdict = &group->verdict[k];
-    if (verdict->code != QK_OK) continue;
-    qk_status_t status =
-        qk_parity_begin(inflight->setup, &entry->fill, inflight->minus,
-                        qk_solver_rhs(group->solver, slot), &entry->measure, verdict);
-    if (status == QK_OK && verdict->code != QK_OK) qk_entry_say_basis(entry, verdict);
-    if (status == QK_OK) status = qk_solver_set_measure(group->solver, slot, &entry->measure);
+    if (group->verdict[k].code != QK_OK) continue;
+    const qk_status_t status =
+        begin_system(inflight, group->solver, group->at.slot[k], entry, &group->verdict[k]);
     if (status != QK_OK) return qk_entry_explain(inflight, status, err);
   }
   return QK_OK;
@@ -333,7 +347,8 @@ static qk_status_t take_slots(qk_inflight_t *inflight, qk_err_t *err) {
   choose(inflight, &group);
   if (group.at.n == 0) return QK_OK;
   qk_status_t status = make_sources(inflight, &group, err);
-  if (status == QK_OK) status = begin_parities(inflight, &group, err);
+  if (status != QK_OK) return status;
+  status = begin_systems(inflight, &group, err);
   if (status != QK_OK) return status;
   for (int k = 0; k < group.at.n; k++) {
     qk_inflight_entry_t *entry = &inflight->entry[group.at.entry[k]];
@@ -367,7 +382,8 @@ static qk_status_t work(qk_inflight_t *inflight, qk_err_t *err) {
 
 static qk_status_t feed(qk_inflight_t *inflight, qk_err_t *err) {
   qk_status_t status = begin_loads(inflight, err);
-  if (status == QK_OK) status = take_slots(inflight, err);
+  if (status != QK_OK) return status;
+  status = take_slots(inflight, err);
   return status == QK_OK ? work(inflight, err) : status;
 }
 
@@ -436,6 +452,15 @@ static bool has_solution(qk_status_t status) {
   return status == QK_OK || status == QK_NOT_CONVERGED || status == QK_BREAKDOWN;
 }
 
+/* Of what has been solved the solution that was asked for, 0 where there is none. */
+static qk_status_t end_system(const qk_inflight_t *inflight, const qk_fill_t *fill,
+                              const qk_field_t *x) {
+  const qk_loaded_t *s = inflight->setup;
+  const qk_parity_system_t system = system_of(inflight, fill);
+  const qk_status_t status = qk_open_slices_clear(s, x);
+  return status == QK_OK ? qk_parity_system_end(s->op, s->work, &system, x) : status;
+}
+
 /* |x|^2 of n entries, into norms_host; x is 0 on the outer slices of an open boundary, and where it
  * is not asked for. */
 static qk_status_t solution_norms(qk_inflight_t *inflight, const int ended[], int n,
@@ -444,8 +469,7 @@ static qk_status_t solution_norms(qk_inflight_t *inflight, const int ended[], in
   for (int k = 0; k < n; k++) {
     const qk_inflight_entry_t *entry = &inflight->entry[ended[k]];
     const qk_field_t *x = qk_solver_solution(entry->solver, entry->slot);
-    qk_status_t status = qk_open_slices_clear(s, x);
-    if (status == QK_OK) status = qk_parity_end(inflight->setup, &entry->fill, inflight->minus, x);
+    const qk_status_t status = end_system(inflight, &entry->fill, x);
     if (status != QK_OK) return qk_entry_explain(inflight, status, err);
     qk_dev_blas(&s->dev, QK_BLAS_NORM2,
                 (qk_blas_args_t){.f = {x->v}, .red = inflight->norms + 2 * k});

@@ -43,7 +43,8 @@ typedef struct qk_fill {
   int32_t flavour; /* 1 or -1 */
   Quark__Work work;
   bool dagger;
-  Quark__Parity parity, in_parity; /* of shm_out and the source (parity.h); of shm_in */
+  Quark__Parity parity,
+      in_parity; /* of shm_out and the source (qk_fill_source_parity); of shm_in */
   Quark__Schur schur;
   qk_fill_hint_t hint;
 } qk_fill_t;

@@ -2,9 +2,9 @@
 
 #include <string.h>
 
+#include "daemon/engine/krylov/parity_system.h"
 #include "daemon/engine/lattice/gamma.h"
 #include "daemon/engine/serve/open_slices.h"
-#include "daemon/engine/serve/parity.h"
 #include "proto/column_check.h"
 
 /* What a call makes sources of. */

@@ -3,11 +3,11 @@
 #include <math.h>
 
 #include "daemon/base/clock.h"
+#include "daemon/engine/krylov/parity_system.h"
+#include "daemon/engine/lattice/norm.h"
 #include "daemon/engine/operator/part.h"
-#include "daemon/engine/serve/norm.h"
 #include "daemon/engine/serve/open_slices.h"
 #include "daemon/engine/serve/outgoing.h"
-#include "daemon/engine/serve/parity.h"
 #include "daemon/engine/serve/source.h"
 
 enum { IN, OUT, ROOM };
@@ -78,7 +78,8 @@ static qk_status_t apply(qk_inflight_t *inflight, const qk_fill_t *fill, qk_fiel
   qk_status_t status =
       qk_part_apply(op, &part, *result, inflight->field[IN], inflight->field[ROOM]);
   qk_flavours_set(op, NULL);
-  if (status == QK_OK) status = qk_parity_keep(*result, part.parity);
+  if (status != QK_OK) return status;
+  status = qk_parity_keep(*result, part.parity);
   return status == QK_OK ? qk_open_slices_clear(inflight->setup, *result) : status;
 }
 
@@ -93,23 +94,32 @@ static qk_status_t make_source(qk_inflight_t *inflight, qk_inflight_entry_t *ent
                         &inflight->field[IN], verdict, err);
 }
 
+/* *result: the field that holds it; *why: what its type does not hold of it. */
+static qk_status_t produce(qk_inflight_t *inflight, const qk_fill_t *fill, qk_field_t **result,
+                           double *norm, qk_err_t *why) {
+  double norm2 = 0;
+  qk_status_t status = apply(inflight, fill, result);
+  if (status != QK_OK) return status;
+  status = qk_norm2_find(*result, &norm2);
+  if (status != QK_OK) return status;
+  return qk_outgoing_check(inflight->setup->work, fill, *result, norm2, norm, why);
+}
+
 /* The source is there. */
 static qk_status_t work(qk_inflight_t *inflight, qk_inflight_entry_t *entry, double since,
                         qk_err_t *verdict, qk_err_t *err) {
   const qk_fill_t *fill = &entry->fill;
   qk_field_t *result = NULL;
-  double norm_b = 0, norm2 = 0, norm_x = 0;
+  double norm_b = 0, norm_x = 0;
   qk_err_t why = {0};
   qk_status_t status =
       qk_norm_of_source(inflight->setup->work, inflight->field[IN], &norm_b, verdict);
-  if (status == QK_OK && verdict->code != QK_OK) {
+  if (status != QK_OK) return qk_entry_explain(inflight, status, err);
+  if (verdict->code != QK_OK) {
     qk_entry_say_basis(entry, verdict);
     return QK_OK;
   }
-  if (status == QK_OK) status = apply(inflight, fill, &result);
-  if (status == QK_OK) status = qk_norm2_find(result, &norm2);
-  if (status == QK_OK)
-    status = qk_outgoing_check(inflight->setup->work, fill, result, norm2, &norm_x, &why);
+  status = produce(inflight, fill, &result, &norm_x, &why);
   if (status != QK_OK) return qk_entry_explain(inflight, status, err);
   entry->result = (qk_result_t){.entry = fill->entry,
                                 .serial = fill->serial,

@@ -45,8 +45,8 @@ qk_status_t qk_staging_poll(qk_staging_t *stage, bool wait, qk_err_t *err);
  * device is at work, as it takes the host some time to ask for them. */
 qk_status_t qk_staging_copy(qk_staging_t *stage, qk_err_t *err);
 
-/* The vector of the object of that name, of one parity or QK_FULL, begins to come. *buffer NULL: all are taken, or the
- * verdict says why not. */
+/* The vector of the object of that name, of one parity or QK_FULL, begins to come. *buffer NULL:
+ * all are taken, or the verdict says why not. */
 qk_status_t qk_staging_load(qk_staging_t *stage, const char *name, bool is_double,
                             qk_subset_t parity, qk_buffer_t **buffer, qk_err_t *verdict,
                             qk_err_t *err);

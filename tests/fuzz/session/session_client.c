@@ -140,9 +140,37 @@ static bool twist_limit(Quark__Submit *s, uint8_t how) {
   }
 }
 
+/* Work, adjoints, parities; false: how says nothing of that. */
+static bool twist_work(Quark__Submit *s, uint8_t how) {
+  switch (how % 64) {
+  case 26: /* a part of the operator, or its adjoint; 7 and more are no work */
+    s->has_work = true;
+    s->work = (Quark__Work)(how / 32 % 8);
+    return true;
+  case 27:
+    s->has_dagger = s->dagger = true;
+    s->has_work = how >= 128;
+    s->work = how >= 128 ? QUARK__WORK__WORK_M : QUARK__WORK__WORK_SOLVE;
+    return true;
+  case 28:
+    s->has_work = true;
+    s->work = (Quark__Work)(how < 128 ? 8 : -1);
+    return true;
+  case 29: /* one parity, and systems on it; 3 is none */
+  case 30:
+    s->has_parity = s->has_schur = s->has_work = true;
+    s->parity = (Quark__Parity)(how / 64 % 4);
+    s->schur = how % 64 == 29 ? QUARK__SCHUR__SCHUR_NONE : QUARK__SCHUR__SCHUR_SYMMETRIC;
+    s->work = how % 64 == 29 ? QUARK__WORK__WORK_HOP : QUARK__WORK__WORK_SOLVE;
+    return true;
+  default:
+    return false;
+  }
+}
+
 /* One field is wrong, or unusual. */
 static void twist(Quark__Submit *s, uint8_t how) {
-  if (twist_limit(s, how % 64)) return;
+  if (twist_limit(s, how % 64) || twist_work(s, how)) return;
   switch (how % 64) {
   case 1:
     s->nrhs = 0;
@@ -177,26 +205,6 @@ static void twist(Quark__Submit *s, uint8_t how) {
     if (s->n_column == 0) break;
     s->column[0]->has_flavour = true;
     s->column[0]->flavour = how < 128 ? -1 : how < 192 ? 1 : 2;
-    break;
-  case 26: /* a part of the operator, or its adjoint; 7 and more are no work */
-    s->has_work = true;
-    s->work = (Quark__Work)(how / 32 % 8);
-    break;
-  case 27:
-    s->has_dagger = s->dagger = true;
-    s->has_work = how >= 128;
-    s->work = how >= 128 ? QUARK__WORK__WORK_M : QUARK__WORK__WORK_SOLVE;
-    break;
-  case 28:
-    s->has_work = true;
-    s->work = (Quark__Work)(how < 128 ? 8 : -1);
-    break;
-  case 29: /* one parity, and systems on it; 3 is none */
-  case 30:
-    s->has_parity = s->has_schur = s->has_work = true;
-    s->parity = (Quark__Parity)(how / 64 % 4);
-    s->schur = how % 64 == 29 ? QUARK__SCHUR__SCHUR_NONE : QUARK__SCHUR__SCHUR_SYMMETRIC;
-    s->work = how % 64 == 29 ? QUARK__WORK__WORK_HOP : QUARK__WORK__WORK_SOLVE;
     break;
   case 20:
     s->n_column = s->n_column > 0 ? s->n_column - 1 : 0;

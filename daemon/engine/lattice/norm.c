@@ -1,10 +1,9 @@
-#include "daemon/engine/serve/norm.h"
+#include "daemon/engine/lattice/norm.h"
 
 #include <float.h>
 #include <math.h>
 
 #include "daemon/engine/lattice/extent.h"
-#include "daemon/engine/lattice/gamma_basis.h"
 #include "daemon/engine/lattice/scalars.h"
 
 qk_status_t qk_norm2_find(const qk_field_t *field, double *norm2) {
@@ -22,13 +21,13 @@ qk_status_t qk_norm2_find(const qk_field_t *field, double *norm2) {
 
 qk_status_t qk_norm_of_source(qk_work_t *work, const qk_field_t *source, double *norm,
                               qk_err_t *verdict) {
-  double one[4][4][2], norm2 = 0;
+  static const double one[4][4][2] = {{{1}}, {{0}, {1}}, {{0}, {0}, {1}}, {{0}, {0}, {0}, {1}}};
+  double norm2 = 0;
   char place[QK_EXTENT_PLACE];
   qk_extent_t e;
   qk_status_t status = qk_norm2_find(source, &norm2);
   *norm = sqrt(norm2);
   if (status != QK_OK || (norm2 > 0x1p-900 && norm2 < 0x1p900)) return status;
-  qk_gamma_basis_export(QK_BASIS_DEGRAND_ROSSI, one);
   status = qk_extent_find(work, source, one, 1, &e);
   if (status != QK_OK) return status;
   *norm = e.finite ? e.largest * e.norm : 0;
