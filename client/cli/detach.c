@@ -114,7 +114,7 @@ static int write_ticket(leaving_t *l, const char *path) {
   t.endpoint = endpoint ? endpoint : common->endpoint;
   t.server_key = common->server_key ? server_key : NULL;
   t.kind = work->kind;
-  t.source = work->source;
+  t.source = work->described_source ? work->described_source : work->source;
   t.input = input;
   t.report = work->report;
   const int code = ctl_ticket_write(path, &t);

@@ -30,7 +30,7 @@ static void finish(const struct argp_state *state, void *values) {
   ctl_solve_options_t *o = values;
   quark_smearing_t links = o->params.smear;
   if (o->file.path[0] && !o->can_file)
-    argp_error(state, "--sink is for propagator, sequential and solve");
+    argp_error(state, "--sink is for propagator, sequential, solve and apply");
   if (o->file.path[0] && o->out) argp_error(state, "--out and --sink are both given");
   if (o->file.path[0] && o->detach_s) argp_error(state, "--detach needs --out");
   if (!o->out && !o->out_optional && !o->file.path[0]) argp_error(state, "--out is required");
@@ -116,8 +116,9 @@ static void take_detach(const struct argp_state *state, const char *name, char *
 static const qk_option_row_t rows[] = {
     {"out", QK_OPTION_TEXT, AT(out), "FILE", .help = "HDF5 file for the solutions (required)"},
     {"sink", QK_OPTION_TAKEN, .form = "FILE", .take = take_sink,
-     .help = "propagator, sequential, solve: file:PATH[,offset=N] instead of --out; the daemon "
-             "writes the fields to this file, in the format of the data channel"},
+     .help =
+         "propagator, sequential, solve, apply: file:PATH[,offset=N] instead of --out; the daemon "
+         "writes the fields to this file, in the format of the data channel"},
     {"tol", QK_OPTION_REAL, AT(params.tol), "TOL", .min = 1e-16, .max = 0.999,
      .help = "relative residual |b - M x| / |b| to reach (1e-10)"},
     {"max-iter", QK_OPTION_UINT64, AT(params.max_iter), "N", .min = 1, .max = 1e9,

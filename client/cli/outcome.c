@@ -10,6 +10,10 @@
 
 /* ---- the output file ---- */
 
+static bool solves(const ctl_work_t *work) {
+  return work->params.work == QUARK_WORK_SOLVE;
+}
+
 static void describe(const ctl_work_t *work, qk_h5meta_t *meta) {
   const quark_report_t *r = &work->report;
   qk_h5meta_init(meta);
@@ -20,7 +24,8 @@ static void describe(const ctl_work_t *work, qk_h5meta_t *meta) {
   snprintf(meta->normalisation, sizeof meta->normalisation, "%s",
            work->params.normalisation == QUARK_KAPPA ? "kappa" : "mass");
   meta->flavour = ctl_operator_flavour(r, work->params.flavour);
-  snprintf(meta->source, sizeof meta->source, "%.127s", work->source);
+  snprintf(meta->source, sizeof meta->source, "%.127s",
+           work->described_source ? work->described_source : work->source);
   const quark_smearing_t *smear = &work->described;
   if (smear->steps) qk_smearing_print(smear, meta->smear);
   if (smear->links) qk_smearing_print_links(smear, meta->links);
@@ -33,7 +38,7 @@ static void describe(const ctl_work_t *work, qk_h5meta_t *meta) {
   meta->csw = ctl_operator_csw(r);
   memcpy(meta->boundary, r->setup.boundary, sizeof meta->boundary);
   meta->plaquette = r->setup.plaquette;
-  meta->tolerance = work->params.tol;
+  meta->tolerance = solves(work) ? work->params.tol : 0;
 }
 
 /* The daemon writes the solutions. */
@@ -186,9 +191,10 @@ static void print_text(const ctl_outcome_t *o, double seconds) {
     char why[CTL_RESULT_MAX];
     printf("right-hand side %lld: %s\n", (long long)i, ctl_result_text(r, why));
   }
-  printf("%lld of %lld converged, ", (long long)converged, (long long)work->nrhs);
-  if (!isnan(worst)) printf("largest residual %.3g, ", worst);
-  printf("%lld iterations, ", (long long)iterations);
+  printf("%lld of %lld %s, ", (long long)converged, (long long)work->nrhs,
+         solves(work) ? "converged" : "done");
+  if (solves(work) && !isnan(worst)) printf("largest residual %.3g, ", worst);
+  if (solves(work)) printf("%lld iterations, ", (long long)iterations);
   print_seconds(seconds);
   if (o->writer && o->any_solution) {
     printf(" (fetch ");

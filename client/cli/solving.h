@@ -47,10 +47,11 @@ typedef struct ctl_work {
   const ctl_solve_options_t *options;
   quark_connection_t *conn;
   quark_report_t report;
-  quark_params_t params;      /* from options and input; column and nrhs are unused */
-  quark_smearing_t described; /* of the source, for the output file */
-  const char *kind, *source;  /* for the output file: "propagator"; "point:0,0,0,0" */
-  const char *sequential;     /* for the output file; NULL: it is not sequential */
+  quark_params_t params;        /* from options and input; column and nrhs are unused */
+  quark_smearing_t described;   /* of the source, for the output file */
+  const char *kind, *source;    /* for the output file: "propagator"; "point:0,0,0,0" */
+  const char *sequential;       /* for the output file; NULL: it is not sequential */
+  const char *described_source; /* for the output file in place of source; NULL: that */
   int64_t nrhs;
   bool whole;                   /* one request, as the daemon opens its file */
   const quark_column_t *column; /* generated sources: nrhs of them */

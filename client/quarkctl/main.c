@@ -12,6 +12,7 @@ static const struct {
     {"propagator", "solve for the columns of a propagator, or for noise sources", ctl_propagator},
     {"sequential", "solve for a sequential propagator", ctl_sequential},
     {"solve", "solve for the right-hand sides in a file", ctl_solve},
+    {"apply", "apply M, a part of it or its adjoint to the fields in a file", ctl_apply},
     {"fetch", "get the solutions of a command that was run with --detach", ctl_fetch},
     {"correlator", "compute hadron correlators, in the daemon or from a propagator file",
      ctl_correlator},

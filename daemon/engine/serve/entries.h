@@ -68,8 +68,8 @@ void qk_entry_say_basis(const qk_inflight_entry_t *entry, qk_err_t *err);
 bool qk_entry_needs_buffer(const qk_inflight_t *inflight, const qk_inflight_entry_t *entry,
                            bool has_solution);
 /* Its solution x begins to leave, or is written, or there is none that is wanted; there must be
- * room where it needs a buffer. x may be overwritten on queue 0 afterwards. A status: the process cannot
- * go on. */
+ * room where it needs a buffer. x may be overwritten on queue 0 afterwards. A status: the process
+ * cannot go on. */
 qk_status_t qk_entry_leave(qk_inflight_t *inflight, qk_inflight_entry_t *entry, const qk_field_t *x,
                            bool has_solution, qk_err_t *err);
 /* The solution has been written, or could not be. */

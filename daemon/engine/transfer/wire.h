@@ -6,9 +6,9 @@
  * from byte 0, exactly, with the vectors of a right-hand side (geom.h: inner); a part holds the
  * same of the local lattice, in host memory. An object of one parity holds the sites of that
  * parity alone, in this order; its part is that of the whole lattice, 0 on the other parity when it
- * is read and not looked at there when it is written. Ranks of rank 0's host read and write their own sites
- * in the object; the others go through rank 0. The object is reached by pread and pwrite, so one
- * that shrinks gives an error and no signal.
+ * is read and not looked at there when it is written. Ranks of rank 0's host read and write their
+ * own sites in the object; the others go through rank 0. The object is reached by pread and pwrite,
+ * so one that shrinks gives an error and no signal.
  *
  * All calls are collective. Errors, the same on all ranks: QK_BAD_ARGUMENT for a name or a size
  * that is wrong, QK_IO_ERROR for a transfer that fails, QK_BUSY where /dev/shm is full;

@@ -63,6 +63,42 @@ def pion(columns):
 
 
 @tap.test
+def parts_of_the_operator_are_applied_to_files(case):
+    """quarkctl apply; and solve --dagger, at once and by a ticket."""
+    b = random_sources(2)
+    g5 = np.diag(ref.GAMMA5).real[:, None]
+    parts = {'m': lambda op, x: op.apply(x), 'hop': lambda op, x: op.hops(x), 'diag': lambda op, x: op.local(x),
+             'diag-inverse': lambda op, x: op.local_inverse(x), 'diag-inverse-hop': lambda op, x: op.local_inverse(op.hops(x)),
+             'smear': lambda op, x: x}
+    power = {'m': 1, 'diag': 1, 'diag-inverse': -1, 'diag-inverse-hop': -1}
+    with case.daemon('--slots=4') as d:
+        write_sources(d.path('b.h5'), b)
+        for i, (name, part) in enumerate(parts.items()):
+            f, kappa = (1, -1)[i % 2], i % 3 == 0
+            for dagger in False, True:
+                out = d.path('%s%d.h5' % (name, dagger))
+                done = d.ctl('apply', '--work', name, '--in', d.path('b.h5'), '--out', out, '--flavour=%d' % f, *['--dagger'] * dagger,
+                             *['--normalisation=kappa'] * kappa)
+                assert done.code == 0 and '2 of 2 done' in done.out, done
+                about = attributes(out)
+                assert about['kind'] == 'applied' and about['source'].endswith(' of ' + d.path('b.h5')) and about['flavour'] == f, about
+                assert ('+' in about['source'].split(' of ')[0]) == (dagger and name != 'smear'), about
+                for y, k in zip(read_field(out), b):
+                    want = g5 * part(case.ops[-f], g5 * k) if dagger else part(case.ops[f], k)
+                    assert np.linalg.norm(y - want * (2 * KAPPA) ** (kappa * power.get(name, 0))) < 1e-13 * np.linalg.norm(want), (name, dagger)
+        adjoint = '--dagger', '--flavour=-1', '--tol=1e-11', '--in', d.path('b.h5')
+        assert d.ctl('solve', *adjoint, '--out', d.path('x.h5')).code == 0
+        assert d.ctl('solve', *adjoint, '--out', d.path('y.h5'), '--detach').code == 0
+        assert d.ctl('fetch', d.path('y.h5.ticket')).code == 0
+        for out in 'x.h5', 'y.h5':
+            assert attributes(d.path(out))['source'] == '(M^+)^-1 of ' + d.path('b.h5')
+            assert all(np.linalg.norm(k - case.ops[-1].apply_dagger(y)) < 1.1e-11 * np.linalg.norm(k) for y, k in zip(read_field(d.path(out)), b))
+        for wrong in ('--work=overlap',), ():
+            done = d.ctl('apply', *wrong, '--in', d.path('b.h5'), '--out', d.path('z.h5'))
+            assert done.code == USAGE and '--work' in done.err, done
+
+
+@tap.test
 def files_say_the_flavour_that_was_solved_for(case):
     b = random_sources(2)
     with case.daemon('--slots=12') as d:
