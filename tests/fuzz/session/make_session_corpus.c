@@ -209,9 +209,9 @@ static void save_states(void) {
           C0(HELLO), C0(SUBMIT(Z4, TWO, 24)), C0(SUBMIT(POINT, TWO, 152)), HELP);
   /* Parts of the operator, one that there is not, adjoints, beside a solve; again after a crash. */
   SESSION("work", 2 | STATE, LIVE, C0(HELLO), C0(SUBMIT(POINT, FORTY, 26 + 64)),
-          C0(SUBMIT(Z4, TWO, 28)), C0(SUBMIT(POINT, TWO, 27)), C0(SUBMIT(POINT, TWO, 27 + 128)),
-          C0(SUBMIT(POINT, TWO, 0)), HELP, HELP, CRASH(0), PASS(1), LIVE, C0(HELLO), C0(ATTACH(0)),
-          C0(ATTACH(1)), HELP, HELP);
+          C0(SUBMIT(Z4, TWO, 26 + 192)), C0(SUBMIT(POINT, TWO, 27)),
+          C0(SUBMIT(POINT, TWO, 27 + 128)), C0(SUBMIT(POINT, TWO, 0)), HELP, HELP, CRASH(0),
+          PASS(1), LIVE, C0(HELLO), C0(ATTACH(0)), C0(ATTACH(1)), HELP, HELP);
   /* Both parities and one that there is not, a system on one; kept, and the source of a whole. */
   SESSION("parity", 2 | STATE, LIVE, C0(HELLO), C0(SUBMIT(POINT | KEEP, TWELVE, 29 + 64)),
           C0(SUBMIT(Z4, TWO, 30 + 128)), C0(SUBMIT(Z4, TWO, 29 + 192)), HELP, HELP, HELP, HELP,

@@ -143,18 +143,14 @@ static bool twist_limit(Quark__Submit *s, uint8_t how) {
 /* Work, adjoints, parities; false: how says nothing of that. */
 static bool twist_work(Quark__Submit *s, uint8_t how) {
   switch (how % 64) {
-  case 26: /* a part of the operator, or its adjoint; 7 and more are no work */
+  case 26: /* a part of the operator; 8 is none */
     s->has_work = true;
-    s->work = (Quark__Work)(how / 32 % 8);
+    s->work = (Quark__Work)(how < 192 ? how / 32 : 8);
     return true;
   case 27:
     s->has_dagger = s->dagger = true;
     s->has_work = how >= 128;
     s->work = how >= 128 ? QUARK__WORK__WORK_M : QUARK__WORK__WORK_SOLVE;
-    return true;
-  case 28:
-    s->has_work = true;
-    s->work = (Quark__Work)(how < 128 ? 8 : -1);
     return true;
   case 29: /* one parity, and systems on it; 3 is none */
   case 30:
