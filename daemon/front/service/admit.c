@@ -147,8 +147,8 @@ static qk_status_t enter(qk_service_t *service, qk_session_t *session, qk_job_t 
     qk_log(QK_LOG_INFO, "job", job->name, "accepted: contraction of %zu channels",
            job->contraction->n_channel);
   else if (!qk_job_solves(job))
-    qk_log(QK_LOG_INFO, "job", job->name, "accepted: work %d on %u right-hand sides", job->work,
-           job->nrhs);
+    qk_log(QK_LOG_INFO, "job", job->name, "accepted: %u right-hand sides, work %d", job->nrhs,
+           job->work);
   else
     qk_log(QK_LOG_INFO, "job", job->name, "accepted: %u right-hand sides, tol %g", job->nrhs,
            job->tol);
