@@ -370,14 +370,17 @@ static qk_status_t take_slots(qk_inflight_t *inflight, qk_err_t *err) {
   return qk_entry_explain(inflight, qk_solver_fill_many(group.solver, slot, n, tol, max_iter), err);
 }
 
-/* Slots wait for no more than two works; solutions in slots that have ended leave first. */
+/* Of a step: neither slots nor heartbeats wait for more. */
+enum { WORKS = 2 };
+
+/* Solutions in slots that have ended leave first. */
 static qk_status_t work(qk_inflight_t *inflight, qk_err_t *err) {
   bool ended = false;
   for (int i = 0; i < qk_inflight_count(inflight) && !ended; i++) {
     const qk_slot_t *state = qk_inflight_state(inflight, i);
     ended = state != NULL && state->state == QK_SLOT_ENDED;
   }
-  return qk_works_step(inflight, qk_inflight_solving(inflight) ? 2 : QK_TILE, !ended, err);
+  return qk_works_step(inflight, WORKS, !ended, err);
 }
 
 static qk_status_t feed(qk_inflight_t *inflight, qk_err_t *err) {
