@@ -67,7 +67,7 @@ enum {
 /* `feature` of WELCOME, and of HELLO. Numbers are never used twice. */
 enum {
   QK_FEATURE_FIELDS = 1, /* FIELD_OPEN; LOAD from a field or a digest */
-  QK_FEATURE_WORK = 4, /* work, dagger, parity, schur of SUBMIT */
+  QK_FEATURE_WORK = 4,   /* work, dagger, parity, schur of SUBMIT */
   QK_FEATURE_ACTIONS = 6,
   QK_FEATURE_DATA_ENDPOINTS = 7,
   QK_FEATURE_BLOCK_SUMS = 8,
