@@ -238,6 +238,14 @@ typedef struct qk_space_args {
   const double *y; /* [n][nrhs][2] */
 } qk_space_args_t;
 
+/* What the heavy-quark residual is made of, each RHS for itself: red[nrhs][2] = (the sum over the
+ * sites with x != 0 of |r|^2 / |x|^2, the number of those with x = 0), of this rank. The squares
+ * are those of all components of a site. double or single, of one shape, any ncomp. */
+typedef struct qk_site_ratios_args {
+  qk_spinor_t r, x;
+  double *red;
+} qk_site_ratios_args_t;
+
 /* ---- right-hand sides in wire order against lanes of a block ------------------------------------
  *
  * RHS number rhs to rhs + n - 1 of the block, n up to QK_RHS_TOGETHER: those whose numbers stand

@@ -20,7 +20,8 @@
   X(gcr_step, qk_gcr_args_t)                                                                       \
   X(gram_solve, qk_gram_args_t)                                                                    \
   X(space_dots, qk_space_args_t)                                                                   \
-  X(space_step, qk_space_args_t)
+  X(space_step, qk_space_args_t)                                                                   \
+  X(site_ratios, qk_site_ratios_args_t)
 
 #define QK_COLUMN_KERNELS(X)                                                                       \
   X(rhs_import, qk_rhs_args_t)                                                                     \

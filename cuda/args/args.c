@@ -141,6 +141,18 @@ qk_status_t qk_args_space(qk_ops_ctx_t *ctx, const qk_space_args_t *args, int st
   return QK_OK;
 }
 
+qk_status_t qk_args_site_ratios(qk_ops_ctx_t *ctx, const qk_site_ratios_args_t *args) {
+  const char *call = "site_ratios";
+  qk_status_t status = spinor(ctx, call, 0, &args->r);
+  if (status == QK_OK) status = spinor(ctx, call, 1, &args->x);
+  if (status == QK_OK) status = same_shape(ctx, call, 1, &args->x, &args->r, false);
+  if (status != QK_OK) return status;
+  if (args->x.prec != QK_DOUBLE && args->x.prec != QK_SINGLE)
+    return BAD("%s: prec = %d: double (%d) or single (%d)", call, (int)args->x.prec, QK_DOUBLE,
+               QK_SINGLE);
+  return args->red == NULL ? BAD("%s: red is missing", call) : QK_OK;
+}
+
 static qk_status_t one_rhs(qk_ops_ctx_t *ctx, const char *call, const qk_lattice_t *lat,
                            const qk_spinor_t *f, int rhs) {
   qk_status_t status = spinor(ctx, call, 0, f);

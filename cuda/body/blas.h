@@ -171,5 +171,78 @@ QK_HD void blas_mixed_tile(const spinor<To> &to, const spinor<From> &from, spot 
   store_spinor<N>(to, at, out);
 }
 
+/* ---- site_ratios: |r|^2 / |x|^2 at each site ---------------------------------------------------
+ *
+ * A site whose |x|^2 is small enough to have lost digits is computed once more, with both fields
+ * times a power of two: a solution far from its source is not 0. */
+
+/* Below this |x|^2 is computed again, of numbers times that. */
+constexpr double ratio_small = 0x1p-900, ratio_lift = 0x1p560;
+
+/* |r|^2 and |x|^2 of one spinor a lane, of numbers times unit. */
+struct site_squares {
+  lanes<double> r, x;
+};
+
+template <class S> QK_HD void add_square(const cx<lanes<S>> &z, double unit, lanes<double> &sum) {
+  const auto re = lanes_cast<lanes<double>>(z.re) * unit;
+  const auto im = lanes_cast<lanes<double>>(z.im) * unit;
+  sum = sum + re * re + im * im;
+}
+
+/* at: of the first of nsub tiles of 8 reals that the spinor is cut into. */
+template <class S>
+QK_HD site_squares squares_at(const spinor<S> &r, const spinor<S> &x, spot at, int nsub,
+                              double unit) {
+  constexpr int N = sub_reals, P = part_size<S, N>;
+  site_squares sum = {};
+  for (int sub = 0; sub < nsub; sub++) {
+    QK_UNROLL_PARTS
+    for (int part = 0; part < N / P; part++) {
+      cx<lanes<S>> z[P / 2][2];
+      load_words<S, N, 2>(r, spot{at.tile + sub, at.lane}, part, 0, z);
+      load_words<S, N, 2>(x, spot{at.tile + sub, at.lane}, part, 1, z);
+      QK_UNROLL
+      for (int j = 0; j < P / 2; j++) {
+        add_square<S>(z[j][0], unit, sum.r);
+        add_square<S>(z[j][1], unit, sum.x);
+      }
+    }
+  }
+  return sum;
+}
+
+/* Adds a site to the sum of ratios, or to the number of those where x is 0. */
+QK_HD void add_site(double r2, double x2, double &ratios, double &zeros) {
+  if (x2 == 0)
+    zeros += 1;
+  else
+    ratios += r2 / x2;
+}
+
+/* Adds the spinors of a whole tile (CPU) or one lane of it (GPU) to (ratios, zeros). tile: among
+ * those of whole spinors. */
+template <class S>
+QK_HD void add_ratios(const spinor<S> &r, const spinor<S> &x, spot of, int nsub,
+                      cx<lanes<double>> &sum) {
+  const spot at = {of.tile * nsub, of.lane};
+  const site_squares plain = squares_at<S>(r, x, at, nsub, 1);
+#ifdef __CUDACC__
+  const site_squares s = plain.x < ratio_small ? squares_at<S>(r, x, at, nsub, ratio_lift) : plain;
+  add_site(s.r, s.x, sum.re, sum.im);
+#else
+  bool small[QK_TILE], any = false;
+  for (int l = 0; l < QK_TILE; l++) any |= small[l] = plain.x[l] < ratio_small;
+  const site_squares lifted = any ? squares_at<S>(r, x, at, nsub, ratio_lift) : plain;
+  for (int l = 0; l < QK_TILE; l++) {
+    const site_squares &s = small[l] ? lifted : plain;
+    double ratios = sum.re[l], zeros = sum.im[l];
+    add_site(s.r[l], s.x[l], ratios, zeros);
+    sum.re[l] = ratios;
+    sum.im[l] = zeros;
+  }
+#endif
+}
+
 } // namespace QK_NS
 #endif

@@ -206,6 +206,20 @@ template <class S, class F, int N> void run_axpy(const qk_multi_args_t *a) {
   });
 }
 
+template <class S> void run_ratios(qk_ops_ctx_t *ctx, const qk_site_ratios_args_t *a) {
+  const block_shape b = shape_of(a->x, 2 * a->x.ncomp);
+  const spinor<S> r = spinor_of<S>(a->r), x = spinor_of<S>(a->x);
+  const int nsub = 2 * a->x.ncomp / sub_reals;
+  constexpr int N = 24; /* the cut into chunks is that of Wilson spinors */
+  for_chunks<N>(b, [&](int t, int64_t chunk, int64_t first, int64_t last) {
+    cx<lanes<double>> sum = {};
+    for (int64_t row = first; row < last; row++)
+      add_ratios<S>(r, x, spot{b.index(row, t), 0}, nsub, sum);
+    keep(partial_of(ctx, t, chunk, 0), sum);
+  });
+  finish(ctx, b, chunks(b, N), 0, NULL, false, a->red);
+}
+
 } // namespace
 
 qk_status_t blas(qk_ops_ctx_t *ctx, const qk_blas_args_t *a) {
@@ -244,6 +258,16 @@ qk_status_t multi_axpy(qk_ops_ctx_t *ctx, const qk_multi_args_t *a) {
       if constexpr (std::is_same_v<F, S> || (narrow && N == 24)) run_axpy<S, F, N>(a);
     });
   });
+  return QK_OK;
+}
+
+qk_status_t site_ratios(qk_ops_ctx_t *ctx, const qk_site_ratios_args_t *a) {
+  const qk_status_t status = qk_args_site_ratios(ctx, a);
+  if (status != QK_OK) return status;
+  if (a->x.prec == QK_DOUBLE)
+    run_ratios<double>(ctx, a);
+  else
+    run_ratios<float>(ctx, a);
   return QK_OK;
 }
 
