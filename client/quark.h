@@ -276,14 +276,24 @@ typedef struct quark_params {
   bool dagger;           /* of the adjoint M^+. Default false */
   quark_parity_t parity; /* sources and solutions are fields of these sites alone, half as large */
   quark_schur_t schur;   /* QUARK_WORK_SOLVE and QUARK_WORK_SCHUR, with a parity */
-  double tol;            /* relative residual. Default 1e-10 */
-  uint64_t max_iter;     /* Default 10000 */
-  uint64_t deadline_ms;  /* from acceptance on. 0, the default: none */
-  int priority;          /* 0 to 9: of one user's requests the greatest goes first. Default 4 */
+  /* When an RHS has converged. What is 0 is not asked for; at least one must be greater, and all
+   * that are given must hold, for each RHS by itself: tol: |b - M x| / |b|; default 1e-10. tol_abs:
+   * |b - M x|. tol_hq: the heavy-quark residual sqrt(sum_n |r(n)|^2 / |x(n)|^2 / V), r = b - M x, a
+   * site with x(n) = 0 counts 1; of the operator and solution in this normalisation. The two need a
+   * daemon that knows them (QUARK_UNSUPPORTED); where residuals do not fall any more the RHS ends
+   * soon, with QUARK_NOT_CONVERGED. */
+  double tol, tol_abs, tol_hq;
+  uint64_t max_iter;    /* Default 10000 */
+  uint64_t deadline_ms; /* from acceptance on. 0, the default: none */
+  int priority;         /* 0 to 9: of one user's requests the greatest goes first. Default 4 */
   quark_source_t source;
   const quark_column_t *column; /* generated sources: nrhs of them. Copied by quark_submit */
-  bool discard;                 /* no download: the results alone are of interest */
-  quark_smearing_t smear;       /* of the source, uploaded or generated. Default: none */
+  /* Not by the solver for an RHS that is alone: the solution is then the same function of the
+   * source whatever else is solved, to the last bit. Needs a daemon that knows it
+   * (QUARK_UNSUPPORTED). */
+  bool batch_only;
+  bool discard;           /* no download: the results alone are of interest */
+  quark_smearing_t smear; /* of the source, uploaded or generated. Default: none */
   /* The daemon keeps the solutions for later sources and contractions of this client, until
    * quark_release or expiry. quark_ack does not end this, but after it they cannot be downloaded.
    */
@@ -311,6 +321,7 @@ typedef struct quark_result {
   quark_code_t status;               /* QUARK_OK: the tolerance was reached */
   char text[256];                    /* why it was not */
   double true_residual;              /* |b - M x| / |b|; NaN: there was no solve */
+  double hq_residual;                /* NaN: no tol_hq, or there was no solve */
   uint64_t iterations, applications; /* applications of the operator in all precisions */
   double seconds;                    /* in the solver */
   uint64_t bytes;                    /* of the solution; 0: there is none to download */

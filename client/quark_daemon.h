@@ -143,7 +143,7 @@ typedef struct quark_slot {
   char job[48], user[72]; /* job: first digits of the client id, and the request, as in the log */
   uint32_t rhs;
   uint64_t iterations;
-  double residual, tol; /* relative; residual: the solver's estimate, at first 1 */
+  double residual, tol; /* relative; residual: the solver's estimate, at first 1; tol 0: none */
   double seconds;       /* since it got the slot */
   int32_t flavour;      /* 1 or -1; 0: the action of its setup has none */
 } quark_slot_t;

@@ -66,14 +66,16 @@ enum {
 
 /* `feature` of WELCOME, and of HELLO. Numbers are never used twice. */
 enum {
-  QK_FEATURE_FIELDS = 1, /* FIELD_OPEN; LOAD from a field or a digest */
-  QK_FEATURE_WORK = 4,   /* work, dagger, parity, schur of SUBMIT */
+  QK_FEATURE_FIELDS = 1,   /* FIELD_OPEN; LOAD from a field or a digest */
+  QK_FEATURE_WORK = 4,     /* work, dagger, parity, schur of SUBMIT */
+  QK_FEATURE_STOPPING = 5, /* tol_hq and tol_abs of SUBMIT */
   QK_FEATURE_ACTIONS = 6,
   QK_FEATURE_DATA_ENDPOINTS = 7,
   QK_FEATURE_BLOCK_SUMS = 8,
   QK_FEATURE_FLAVOUR = 9,
   QK_FEATURE_EVOLVE = 10, /* evolve_from of LOAD */
-  QK_FEATURE_COLUMN_FLAVOUR = 11
+  QK_FEATURE_COLUMN_FLAVOUR = 11,
+  QK_FEATURE_SINGLE_RHS = 12 /* single_rhs of SUBMIT */
 };
 
 #define QK_SMEAR_ALPHA_MAX 10.0           /* Gaussian smearing: |alpha| */

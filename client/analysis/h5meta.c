@@ -9,14 +9,15 @@
 
 void qk_h5meta_init(qk_h5meta_t *meta) {
   memset(meta, 0, sizeof *meta);
-  meta->kappa = meta->mass = meta->csw = meta->plaquette = meta->tolerance = NAN;
+  meta->kappa = meta->mass = meta->csw = meta->plaquette = NAN;
+  meta->tolerance = meta->tolerance_abs = meta->tolerance_hq = NAN;
   meta->site_reals = QK_H5_SITE_REALS;
   for (int i = 0; i < 8; i++) meta->boundary[i] = NAN;
 }
 
 void qk_h5column_init(qk_h5column_t *column) {
   memset(column, 0, sizeof *column);
-  column->true_residual = column->seconds = NAN;
+  column->true_residual = column->hq_residual = column->seconds = NAN;
   column->spin = column->colour = column->gamma = -1;
   for (int mu = 0; mu < 4; mu++) column->site[mu] = -1;
 }
@@ -37,6 +38,8 @@ static const qk_h5attr_t attributes[] = {
     REAL(boundary, 8),
     REAL(plaquette, 1),
     REAL(tolerance, 1),
+    REAL(tolerance_abs, 1),
+    REAL(tolerance_hq, 1),
     TEXT(source),
     TEXT(smear),
     TEXT(links),
@@ -53,7 +56,7 @@ static const char format[] = "quarkd field";
 /* A column as it is in the file, with the name of its status. */
 typedef struct record {
   char status[24], source[16];
-  double true_residual, seconds;
+  double true_residual, hq_residual, seconds;
   int64_t iterations;
   int32_t site[4], spin, colour, momentum[3], every, gamma, flavour;
   uint64_t seed;
@@ -73,13 +76,13 @@ typedef struct member {
         is_unsigned                                                                                \
   }
 static const member_t members[] = {
-    MEMBER(status, QK_H5_TEXT, 1, false),    MEMBER(true_residual, QK_H5_REAL, 1, false),
-    MEMBER(iterations, QK_H5_INT, 1, false), MEMBER(seconds, QK_H5_REAL, 1, false),
-    MEMBER(source, QK_H5_TEXT, 1, false),    MEMBER(site, QK_H5_INT, 4, false),
-    MEMBER(spin, QK_H5_INT, 1, false),       MEMBER(colour, QK_H5_INT, 1, false),
-    MEMBER(seed, QK_H5_INT, 1, true),        MEMBER(momentum, QK_H5_INT, 3, false),
-    MEMBER(every, QK_H5_INT, 1, false),      MEMBER(gamma, QK_H5_INT, 1, false),
-    MEMBER(flavour, QK_H5_INT, 1, false),
+    MEMBER(status, QK_H5_TEXT, 1, false),      MEMBER(true_residual, QK_H5_REAL, 1, false),
+    MEMBER(iterations, QK_H5_INT, 1, false),   MEMBER(seconds, QK_H5_REAL, 1, false),
+    MEMBER(source, QK_H5_TEXT, 1, false),      MEMBER(site, QK_H5_INT, 4, false),
+    MEMBER(spin, QK_H5_INT, 1, false),         MEMBER(colour, QK_H5_INT, 1, false),
+    MEMBER(seed, QK_H5_INT, 1, true),          MEMBER(momentum, QK_H5_INT, 3, false),
+    MEMBER(every, QK_H5_INT, 1, false),        MEMBER(gamma, QK_H5_INT, 1, false),
+    MEMBER(hq_residual, QK_H5_REAL, 1, false), MEMBER(flavour, QK_H5_INT, 1, false),
 };
 /* The last member is in files of two flavours only. */
 enum { NMEMBER = sizeof members / sizeof members[0], NUSUAL = NMEMBER - 1 };
@@ -150,6 +153,7 @@ static void to_record(record_t *r, const qk_h5column_t *c) {
   snprintf(r->status, sizeof r->status, "%s", qk_status_name(c->status));
   snprintf(r->source, sizeof r->source, "%s", c->source);
   r->true_residual = c->true_residual;
+  r->hq_residual = c->hq_residual;
   r->seconds = c->seconds;
   r->iterations = c->iterations;
   memcpy(r->site, c->site, sizeof r->site);
@@ -177,6 +181,7 @@ static bool from_record(qk_h5column_t *c, const record_t *r) {
   qk_h5column_init(c);
   memcpy(c->source, r->source, sizeof c->source - 1);
   c->true_residual = r->true_residual;
+  c->hq_residual = r->hq_residual;
   c->seconds = r->seconds;
   c->iterations = r->iterations;
   memcpy(c->site, r->site, sizeof c->site);

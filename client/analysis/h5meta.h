@@ -29,7 +29,8 @@ typedef struct qk_h5meta {
   int32_t site_reals;            /* real numbers of the field at a site */
   double boundary[8];            /* phases for x, y, z, t as re, im pairs */
   double plaquette;
-  double tolerance;     /* required relative residual */
+  /* What was asked of the residuals: relative, absolute, heavy-quark; NaN: nothing */
+  double tolerance, tolerance_abs, tolerance_hq;
   char source[128];     /* as given to quarkctl: "point:0,0,0,0", or the name of the input file */
   char smear[128];      /* Gaussian smearing of the source in words (smearing.h) */
   char links[128];      /* smearing of the links in it */
@@ -43,6 +44,7 @@ typedef struct qk_h5meta {
 typedef struct qk_h5column {
   qk_status_t status;
   double true_residual; /* |b - M x| / |b| in double; NaN in a file of sources */
+  double hq_residual;   /* heavy-quark residual; NaN: not asked for */
   int64_t iterations;
   double seconds;
   char source[16];      /* "point", "wall", "z2", "z4", "upload", "sequential", "file" */

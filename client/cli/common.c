@@ -85,8 +85,13 @@ void ctl_complain(const char *fmt, ...) {
 const char *ctl_result_text(const quark_result_t *r, char out[CTL_RESULT_MAX]) {
   int n = snprintf(out, CTL_RESULT_MAX, "%s", quark_code_name(r->status));
   if (!isnan(r->true_residual))
-    n += snprintf(out + n, CTL_RESULT_MAX - (size_t)n, ", residual %.3g after %llu iterations",
-                  r->true_residual, (unsigned long long)r->iterations);
+    n += snprintf(out + n, CTL_RESULT_MAX - (size_t)n, ", residual %.3g", r->true_residual);
+  if (!isnan(r->hq_residual))
+    n += snprintf(out + n, CTL_RESULT_MAX - (size_t)n, ", heavy-quark residual %.3g",
+                  r->hq_residual);
+  if (!isnan(r->true_residual))
+    n += snprintf(out + n, CTL_RESULT_MAX - (size_t)n, " after %llu iterations",
+                  (unsigned long long)r->iterations);
   snprintf(out + n, CTL_RESULT_MAX - (size_t)n, "%s%s", *r->text ? ": " : "", r->text);
   return out;
 }
@@ -109,6 +114,10 @@ int ctl_fail_file(const qk_err_t *err) {
 
 json_t *ctl_number(double x) {
   return isfinite(x) ? json_real(x) : json_null();
+}
+
+double ctl_asked(double tol) {
+  return tol > 0 ? tol : NAN;
 }
 
 int ctl_print(json_t *object) {

@@ -95,6 +95,8 @@ const char *ctl_result_text(const quark_result_t *result, char out[CTL_RESULT_MA
 
 /* A JSON number; null if x is not finite. */
 json_t *ctl_number(double x);
+/* A tolerance as files and JSON have it: NaN for one that is not asked for. */
+double ctl_asked(double tol);
 /* A table of setups, and the same as a list. */
 void ctl_setups_print(const quark_setup_t *setup, uint32_t count);
 json_t *ctl_setups_json(const quark_setup_t *setup, uint32_t count);

@@ -29,6 +29,7 @@ void ctl_filespec(const struct argp_state *state, const char *name, const char *
 static void finish(const struct argp_state *state, void *values) {
   ctl_solve_options_t *o = values;
   quark_smearing_t links = o->params.smear;
+  if (!o->has_tol && (o->params.tol_abs > 0 || o->params.tol_hq > 0)) o->params.tol = 0;
   if (o->file.path[0] && !o->can_file)
     argp_error(state, "--sink is for propagator, sequential, solve and apply");
   if (o->file.path[0] && o->out) argp_error(state, "--out and --sink are both given");
@@ -42,6 +43,24 @@ static void finish(const struct argp_state *state, void *values) {
   links.alpha = o->sink.alpha;
   links.steps = o->sink.steps;
   o->sink = links;
+}
+
+static void take_tol(const struct argp_state *state, const char *name, char *text, void *values) {
+  ctl_solve_options_t *o = values;
+  o->params.tol = qk_option_real(state, name, text, 1e-16, 0.999);
+  o->has_tol = true;
+}
+
+static void take_tol_abs(const struct argp_state *state, const char *name, char *text,
+                         void *values) {
+  ctl_solve_options_t *o = values;
+  o->params.tol_abs = qk_option_real(state, name, text, 1e-300, 1e300);
+}
+
+static void take_tol_hq(const struct argp_state *state, const char *name, char *text,
+                        void *values) {
+  ctl_solve_options_t *o = values;
+  o->params.tol_hq = qk_option_real(state, name, text, 1e-16, 1e3);
 }
 
 static void take_deadline(const struct argp_state *state, const char *name, char *text,
@@ -119,8 +138,14 @@ static const qk_option_row_t rows[] = {
      .help =
          "propagator, sequential, solve, apply: file:PATH[,offset=N] instead of --out; the daemon "
          "writes the fields to this file, in the format of the data channel"},
-    {"tol", QK_OPTION_REAL, AT(params.tol), "TOL", .min = 1e-16, .max = 0.999,
-     .help = "relative residual |b - M x| / |b| to reach (1e-10)"},
+    {"tol", QK_OPTION_TAKEN, .form = "TOL", .take = take_tol,
+     .help = "relative residual |b - M x| / |b| to reach (1e-10; none with --tol-abs or --tol-hq)"},
+    {"tol-abs", QK_OPTION_TAKEN, .form = "TOL", .take = take_tol_abs,
+     .help = "residual |b - M x| to reach, beside --tol if that is given"},
+    {"tol-hq", QK_OPTION_TAKEN, .form = "TOL", .take = take_tol_hq,
+     .help =
+         "heavy-quark residual to reach, likewise: the root of the mean over sites of |b - M x|^2 "
+         "/ |x|^2"},
     {"max-iter", QK_OPTION_UINT64, AT(params.max_iter), "N", .min = 1, .max = 1e9,
      .help = "limit of iterations of a right-hand side (10000)"},
     {"deadline", QK_OPTION_TAKEN, .form = "SECONDS", .take = take_deadline,

@@ -38,7 +38,9 @@ static void describe(const ctl_work_t *work, qk_h5meta_t *meta) {
   meta->csw = ctl_operator_csw(r);
   memcpy(meta->boundary, r->setup.boundary, sizeof meta->boundary);
   meta->plaquette = r->setup.plaquette;
-  meta->tolerance = solves(work) ? work->params.tol : 0;
+  meta->tolerance = solves(work) ? ctl_asked(work->params.tol) : 0;
+  meta->tolerance_abs = ctl_asked(work->params.tol_abs);
+  meta->tolerance_hq = ctl_asked(work->params.tol_hq);
 }
 
 /* The daemon writes the solutions. */
@@ -78,6 +80,7 @@ static int set_column(const ctl_outcome_t *o, int64_t rhs, qk_err_t *err) {
   }
   c.status = (qk_status_t)result->status;
   c.true_residual = result->true_residual;
+  c.hq_residual = result->hq_residual;
   c.iterations = (int64_t)result->iterations;
   c.seconds = result->seconds;
   return qk_h5file_set_column(o->out, rhs, &c, err) == QK_OK ? 0 : ctl_fail_file(err);
@@ -144,10 +147,11 @@ int ctl_outcome_drain(ctl_outcome_t *o) {
 /* ---- what is told of it ---- */
 
 static json_t *result_json(const quark_result_t *r) {
-  return json_pack("{s:s, s:o, s:I, s:I, s:o, s:s}", "status", quark_code_name(r->status),
-                   "true_residual", ctl_number(r->true_residual), "iterations",
-                   (json_int_t)r->iterations, "applications", (json_int_t)r->applications,
-                   "seconds", ctl_number(r->seconds), "text", r->text);
+  return json_pack("{s:s, s:o, s:o, s:I, s:I, s:o, s:s}", "status", quark_code_name(r->status),
+                   "true_residual", ctl_number(r->true_residual), "hq_residual",
+                   ctl_number(r->hq_residual), "iterations", (json_int_t)r->iterations,
+                   "applications", (json_int_t)r->applications, "seconds", ctl_number(r->seconds),
+                   "text", r->text);
 }
 
 static const char *out_of(const ctl_work_t *work) {
@@ -165,9 +169,12 @@ static int print_json(const ctl_outcome_t *o, double seconds) {
   json_t *rhs = json_array();
   for (int64_t i = 0; i < work->nrhs; i++) json_array_append_new(rhs, result_json(&o->result[i]));
   json_t *out = o->any_solution ? json_string(out_of(work)) : json_null();
-  return ctl_print(json_pack("{s:o, s:s, s:o, s:o, s:o, s:o}", "out", out, "source", work->source,
-                             "tolerance", ctl_number(work->params.tol), "seconds",
-                             ctl_number(seconds), "clocks", clock_json(o), "rhs", rhs));
+  const quark_params_t *p = &work->params;
+  return ctl_print(json_pack("{s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "out", out, "source",
+                             work->source, "tolerance", ctl_number(ctl_asked(p->tol)),
+                             "tolerance_abs", ctl_number(ctl_asked(p->tol_abs)), "tolerance_hq",
+                             ctl_number(ctl_asked(p->tol_hq)), "seconds", ctl_number(seconds),
+                             "clocks", clock_json(o), "rhs", rhs));
 }
 
 /* Three digits or more, of milliseconds below a second. */
@@ -181,11 +188,12 @@ static void print_seconds(double seconds) {
 static void print_text(const ctl_outcome_t *o, double seconds) {
   const ctl_work_t *work = o->work;
   int64_t converged = 0, iterations = 0;
-  double worst = NAN;
+  double worst = NAN, worst_hq = NAN;
   for (int64_t i = 0; i < work->nrhs; i++) {
     const quark_result_t *r = &o->result[i];
     iterations += (int64_t)r->iterations;
     worst = fmax(worst, r->true_residual); /* which leaves out those that are not known */
+    worst_hq = fmax(worst_hq, r->hq_residual);
     converged += r->status == QUARK_OK;
     if (r->status == QUARK_OK) continue;
     char why[CTL_RESULT_MAX];
@@ -194,6 +202,7 @@ static void print_text(const ctl_outcome_t *o, double seconds) {
   printf("%lld of %lld %s, ", (long long)converged, (long long)work->nrhs,
          solves(work) ? "converged" : "done");
   if (solves(work) && !isnan(worst)) printf("largest residual %.3g, ", worst);
+  if (solves(work) && !isnan(worst_hq)) printf("largest heavy-quark residual %.3g, ", worst_hq);
   if (solves(work)) printf("%lld iterations, ", (long long)iterations);
   print_seconds(seconds);
   if (o->writer && o->any_solution) {

@@ -22,10 +22,11 @@ typedef struct ctl_solve_options {
   bool can_detach, can_file; /* set by the command: it has detach_s, file */
   qk_filespec_t file;        /* the daemon writes the solutions there, not to out; path "": none */
   uint64_t detach_s;         /* seconds; 0: waits for the solutions */
-  /* tol, max_iter, deadline, priority, dtype, basis, normalisation, flavour, smear */
+  /* tol, tol_abs, tol_hq, max_iter, deadline, priority, dtype, basis, normalisation, flavour,
+   * smear */
   quark_params_t params;
   quark_smearing_t sink; /* of commands that also smear sinks; with the links of params.smear */
-  bool has_dtype, has_basis, progress, has_client;
+  bool has_tol, has_dtype, has_basis, progress, has_client;
   uint8_t client[QUARK_CLIENT_ID_BYTES];
 } ctl_solve_options_t;
 

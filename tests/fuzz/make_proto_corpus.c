@@ -176,6 +176,10 @@ static void save_submits(Quark__Smearing *smear) {
   submit.keep_ms = 1000;
   submit.has_flavour = 1;
   submit.flavour = -1;
+  submit.has_tol_hq = submit.has_tol_abs = submit.has_single_rhs = 1;
+  submit.tol_hq = 1e-5;
+  submit.tol_abs = 1e-3;
+  submit.single_rhs = 0;
   Quark__ClientMessage m = QUARK__CLIENT_MESSAGE__INIT;
   m.body_case = QUARK__CLIENT_MESSAGE__BODY_SUBMIT;
   m.submit = &submit;

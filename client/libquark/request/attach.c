@@ -64,6 +64,9 @@ static bool read_submit(quark_attached_t *a, request_t *r, const Quark__Submit *
   p->basis = (quark_basis_t)m->basis;
   p->normalisation = (quark_normalisation_t)m->normalisation;
   p->tol = m->tol;
+  p->tol_abs = m->tol_abs;
+  p->tol_hq = m->tol_hq;
+  p->batch_only = !m->single_rhs;
   p->max_iter = m->max_iter;
   p->flavour = m->flavour < 0 ? -1 : 1;
   p->work = (quark_work_t)m->work;

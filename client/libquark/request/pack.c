@@ -96,6 +96,12 @@ uint8_t *quark__pack_submit(uint64_t number, const quark_params_t *p, const char
   submit.basis = (Quark__Basis)p->basis;
   submit.normalisation = (Quark__Normalisation)p->normalisation;
   submit.tol = p->tol;
+  submit.has_tol_abs = p->tol_abs != 0;
+  submit.tol_abs = p->tol_abs;
+  submit.has_tol_hq = p->tol_hq != 0;
+  submit.tol_hq = p->tol_hq;
+  submit.has_single_rhs = p->batch_only;
+  submit.single_rhs = !p->batch_only;
   submit.max_iter = p->max_iter;
   submit.has_flavour = p->flavour != 0 && p->flavour != 1;
   submit.flavour = p->flavour;

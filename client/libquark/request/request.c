@@ -118,8 +118,11 @@ void quark__request_fail_locked(request_t *request, quark_code_t code, const cha
       continue;
     }
     quark_result_t *result = &request->rhs[i].result;
-    *result = (quark_result_t){
-        .request = request->number, .rhs = i, .status = code, .true_residual = NAN};
+    *result = (quark_result_t){.request = request->number,
+                               .rhs = i,
+                               .status = code,
+                               .true_residual = NAN,
+                               .hq_residual = NAN};
     result->norm_b = result->norm_x = result->queue_seconds = result->unitarity = NAN;
     snprintf(result->text, sizeof result->text, "%.255s", text);
     end_rhs(request, i);
@@ -223,6 +226,7 @@ static void store_result(request_t *r, const Quark__Result *m) {
                              .rhs = m->rhs,
                              .status = (quark_code_t)m->status,
                              .true_residual = solved ? m->true_residual : NAN,
+                             .hq_residual = m->has_hq_residual ? m->hq_residual : NAN,
                              .iterations = m->iterations,
                              .applications = m->applications,
                              .seconds = m->seconds,

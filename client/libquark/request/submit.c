@@ -94,9 +94,11 @@ quark_code_t quark__submit_locked(quark_connection_t *conn, request_t *r, const 
   return code;
 }
 
-/* What a daemon must know to carry out the request as it is meant. One that knows work knows
- * flavours, and one that knows those in columns knows those of requests, too. */
+/* What a daemon must know to carry out the request as it is meant. One that knows a feature knows
+ * those behind it here, too. */
 static unsigned feature_of(const quark_params_t *params) {
+  if (params->batch_only) return QK_FEATURE_SINGLE_RHS;
+  if (params->tol_abs != 0 || params->tol_hq != 0) return QK_FEATURE_STOPPING;
   if (params->work != QUARK_WORK_SOLVE || params->dagger || params->parity != QUARK_PARITY_ALL ||
       params->schur != QUARK_SCHUR_NONE)
     return QK_FEATURE_WORK;

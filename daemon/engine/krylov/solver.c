@@ -275,6 +275,7 @@ static void take_slots(qk_solver_t *s, uint8_t *mask, uint8_t *empty, const doub
     slot->iterations = slot->applications = 0;
     slot->nhistory = 0;
     slot->seconds = 0;
+    qk_stop_begin(slot, w);
     slot->norm_b = ldexp(norm, lifted[i]);
     if (!isfinite(slot->norm_b)) slot->norm_b = NAN;
     slot->residual = 1;
@@ -290,6 +291,7 @@ static void take_slots(qk_solver_t *s, uint8_t *mask, uint8_t *empty, const doub
     empty[i] = 1;
     mask[i] = 0;
     slot->residual = norm == 0 ? 0 : NAN;
+    if (norm == 0 && slot->stopping.tol_hq > 0) slot->hq_residual = 0;
     qk_solver_end_slot(s, i, slot->why.code);
   }
 }
@@ -311,18 +313,19 @@ static void begin_slots(qk_solver_t *s, const uint8_t *mask) {
     if (!mask[i]) continue;
     qk_slot_work_t *w = &s->w[i];
     w->best = w->lowest = sqrt(norm2[i]);
-    w->target = 0.9 * s->slot[i].tol * w->norm_b / s->op->diag_scale;
+    const double wanted = qk_stop_first(&s->slot[i].stopping, s->slot[i].norm_b);
+    w->target = 0.9 * wanted * w->norm_b / s->op->diag_scale;
   }
   s->method->start(s, mask);
 }
 
-qk_status_t qk_solver_fill_many(qk_solver_t *s, const int *slot, int n, const double *tol,
-                                const int64_t *max_iter) {
+qk_status_t qk_solver_fill_until(qk_solver_t *s, const int *slot, int n,
+                                 const qk_stopping_t *stopping, const int64_t *max_iter) {
   uint8_t mask[QK_MAX_RHS] = {0}, empty[QK_MAX_RHS] = {0};
   for (int i = 0; i < n; i++) {
     int k = slot[i];
-    if (k < 0 || k >= s->nslot || s->slot[k].state != QK_SLOT_FREE || mask[k] || !(tol[i] > 0) ||
-        max_iter[i] < 1)
+    if (k < 0 || k >= s->nslot || s->slot[k].state != QK_SLOT_FREE || mask[k] ||
+        !qk_stopping_is_valid(&stopping[i]) || max_iter[i] < 1)
       return QK_BAD_ARGUMENT;
     mask[k] = 1;
   }
@@ -330,7 +333,7 @@ qk_status_t qk_solver_fill_many(qk_solver_t *s, const int *slot, int n, const do
   int lifted[QK_MAX_RHS] = {0};
   if (s->failed) return s->failed;
   for (int i = 0; i < n; i++) {
-    s->slot[slot[i]].tol = tol[i];
+    s->slot[slot[i]].stopping = stopping[i];
     s->slot[slot[i]].max_iter = max_iter[i];
     s->slot[slot[i]].why = (qk_err_t){0};
   }
@@ -344,6 +347,14 @@ qk_status_t qk_solver_fill_many(qk_solver_t *s, const int *slot, int n, const do
   qk_solver_no_flavours(s);
   qk_solver_set_running(s);
   return qk_dev_status(s->dev);
+}
+
+qk_status_t qk_solver_fill_many(qk_solver_t *s, const int *slot, int n, const double *tol,
+                                const int64_t *max_iter) {
+  qk_stopping_t stopping[QK_MAX_RHS];
+  if (n > QK_MAX_RHS) return QK_BAD_ARGUMENT;
+  for (int i = 0; i < n; i++) stopping[i] = (qk_stopping_t){.tol = tol[i]};
+  return qk_solver_fill_until(s, slot, n, stopping, max_iter);
 }
 
 qk_status_t qk_solver_fill(qk_solver_t *s, int slot, double tol, int64_t max_iter) {

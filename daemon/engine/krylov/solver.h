@@ -9,27 +9,49 @@
  * Each solver (bicgstab.c, cg.c, gcr.c) iterates in params.inner precision on op's system (Mhat),
  * with all slots in one block; source, solution and residual are kept in double, in fields of each
  * slot's own, and brought up to date when the residual has fallen by params.reliable (reliable
- * updates). Convergence is |b - M x| <= tol |b| of the full operator, in double; nothing else is
- * called converged. Calls are collective.
+ * updates). Convergence is |b - M x| <= tol |b| of the full operator, in double, or what else a
+ * slot asks for (qk_stopping_t); nothing else is called converged. Calls are collective.
  */
 #ifndef QK_ENGINE_SOLVER_H
 #define QK_ENGINE_SOLVER_H
+
+#include <math.h>
 
 #include "daemon/base/progress.h"
 #include "daemon/engine/eigen/deflation.h"
 
 typedef enum qk_slot_state { QK_SLOT_FREE, QK_SLOT_RUNNING, QK_SLOT_ENDED } qk_slot_state_t;
 
+/* When a solve is good enough. What is 0 is not asked for; one at least is, and all that are must
+ * hold. Finite, and not negative. */
+typedef struct qk_stopping {
+  double tol;     /* of |b - M x| / |b| */
+  double tol_abs; /* of |b - M x| */
+  double tol_hq;  /* of the heavy-quark residual (solver_stop.c) of factor x */
+  double factor;  /* of the solution that is handed out; 0 says 1 */
+} qk_stopping_t;
+
+static inline bool qk_stopping_is_valid(const qk_stopping_t *p) {
+  const bool asked = p->tol > 0 || p->tol_abs > 0 || p->tol_hq > 0;
+  return asked && p->tol >= 0 && p->tol_abs >= 0 && p->tol_hq >= 0 && isfinite(p->tol) &&
+         isfinite(p->tol_abs) && isfinite(p->tol_hq) && isfinite(p->factor);
+}
+/* Residuals are looked at otherwise than where only tol is given. */
+static inline bool qk_stopping_asks_more(const qk_stopping_t *stopping) {
+  return stopping->tol_abs > 0 || stopping->tol_hq > 0;
+}
+
 typedef struct qk_slot {
   qk_slot_state_t state;
   qk_status_t status; /* of an ended slot: OK, NOT_CONVERGED, BREAKDOWN, NAN_INPUT, CANCELLED, and
                          BAD_ARGUMENT for what a double does not hold */
   qk_err_t why;       /* of NAN_INPUT and BAD_ARGUMENT: which number, and where */
-  double tol;         /* relative, full operator */
+  qk_stopping_t stopping; /* residuals are those of the full operator */
   int64_t max_iter;
   int64_t iterations;   /* inner iterations so far */
   int64_t applications; /* operator applications charged to this slot (all precisions) */
   double residual;      /* last known estimate of |b - M x| / |b|; exact once ended */
+  double hq_residual;   /* as last measured, in double; NaN: never. Only where tol_hq > 0 */
   double norm_b;
   double seconds; /* wall time between fill and end */
   int nhistory;
@@ -109,6 +131,10 @@ qk_status_t qk_solver_fill(qk_solver_t *solver, int slot, double tol, int64_t ma
 /* Several slots at once. */
 qk_status_t qk_solver_fill_many(qk_solver_t *solver, const int *slot, int n, const double *tol,
                                 const int64_t *max_iter);
+/* The same for any qk_stopping_t. Where tol_abs or tol_hq is given, a slot whose residuals have not
+ * fallen by a quarter over three updates in double ends with NOT_CONVERGED. */
+qk_status_t qk_solver_fill_until(qk_solver_t *solver, const int *slot, int n,
+                                 const qk_stopping_t *stopping, const int64_t *max_iter);
 /* One check interval for all running slots. Returns QK_OK also when slots end badly. */
 qk_status_t qk_solver_step(qk_solver_t *solver);
 /* What else is to run while a step does. begin is called when the device has been given the

@@ -60,6 +60,10 @@ typedef struct qk_slot_work {
   int64_t recomputed_at; /* iteration at which r was last computed in double */
   int stalls;            /* recomputations in a row that gained less than a factor of two */
   bool breakdown;        /* the recursion broke down in one of them */
+  int flat;              /* of a slot that asks for more than tol: recomputations in a row without
+                            a quarter less than ... */
+  double flat_norm;      /* ... this |r| in double */
+  double flat_hq;        /* ... or this heavy-quark residual */
   int64_t checks;        /* check points so far */
   int history_stride;    /* check points per entry of the history */
   double filled_at;      /* monotonic seconds */
@@ -193,6 +197,26 @@ void qk_system_rescale(qk_solver_t *s, int i);
  * residual end with OK. The others end with the status in `otherwise`, or continue with a
  * tighter target if that is QK_OK. solver_step.c. */
 void qk_solver_finish(qk_solver_t *s, const uint8_t *mask, const qk_status_t *otherwise);
+
+/* ---- solver_stop.c ---- */
+
+/* The relative residual that tol and tol_abs ask for; INFINITY: neither is given. norm_b: |b| in
+ * the units of tol_abs. */
+double qk_stop_relative(const qk_stopping_t *stopping, double norm_b);
+/* The one to look at the heavy-quark residual at, where neither is given. */
+double qk_stop_first(const qk_stopping_t *stopping, double norm_b);
+/* All that is asked for holds, by the residuals that were measured. */
+bool qk_stop_reached(const qk_slot_t *slot);
+/* |r| of the system that should do, where `best` has given these residuals. */
+double qk_stop_target(const qk_slot_t *slot, double best);
+
+void qk_stop_begin(qk_slot_t *slot, qk_slot_work_t *work);
+/* r was recomputed; counts: for another reason than that it was time. */
+void qk_stop_refreshed(const qk_slot_t *slot, qk_slot_work_t *work, bool counts);
+/* Sets hq_residual by the sum of |r|^2 / |x|^2 over sites with x != 0, the number of those with
+ * x = 0, and that of all, of the solution before factor. */
+void qk_stop_measured(qk_slot_t *slot, qk_slot_work_t *work, double ratios, double zeros,
+                      double sites);
 
 static inline void qk_solver_mhat(qk_solver_t *s, qk_field_t *out, const qk_field_t *in,
                                   bool dagger) {

@@ -42,17 +42,18 @@ void qk_system_scale(qk_solver_t *s, int i, const qk_field_t *f, int exponent) {
 static void judge(qk_solver_t *s, int i, const qk_extent_t *extent) {
   qk_slot_t *slot = &s->slot[i];
   const double norm = extent->largest * extent->norm;
+  const double tol = qk_stop_first(&slot->stopping, norm);
   char place[QK_EXTENT_PLACE];
   qk_extent_place(s->dev->geom, extent, place);
   if (!isfinite(norm))
     qk_fail(&slot->why, QK_BAD_ARGUMENT,
             "the source is too large: its norm is over %.3g, and %.3g stands at %s; scale it down",
             DBL_MAX, extent->largest, place);
-  else if (extent->largest > 0 && norm * slot->tol < DBL_MIN)
+  else if (extent->largest > 0 && norm * tol < DBL_MIN)
     qk_fail(&slot->why, QK_BAD_ARGUMENT,
             "the source is too small: its norm is %.3g, its largest number %.3g at %s; with the "
             "tolerance %.3g a solution in double needs a norm of %.3g; scale it up",
-            norm, extent->largest, place, slot->tol, DBL_MIN / slot->tol);
+            norm, extent->largest, place, tol, DBL_MIN / tol);
 }
 
 /* False where it could not be found. */

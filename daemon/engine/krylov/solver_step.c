@@ -10,6 +10,7 @@
 
 enum {
   MAX_STALLS = 6, /* recomputations without gain before a slot is given up */
+  MAX_FLAT = 3,   /* the same of a slot that asks for more than tol: without a quarter */
   PATIENCE = 400  /* iterations without a new low of |r| before the recursion starts anew */
 };
 static const double divergence = 1e8; /* growth of |r| from which no later iteration recovers */
@@ -86,12 +87,14 @@ static void account(qk_solver_t *s, int i, const qk_update_t *update, const plan
   const bool gained =
       update->taken && update->norm < (paid && plan->due[i] ? gain_of_run : gain) * w->best;
   slot->applications += (plan->add[i] && !update->taken ? 2 : 1) + (s->params.deflation ? 2 : 0);
+  const bool counts = !update->taken || !plan->due[i] || paid;
   if (gained)
     w->stalls = 0;
-  else if (!update->taken || !plan->due[i] || paid)
+  else if (counts)
     w->stalls++;
   if (gained) w->breakdown = false;
   if (update->taken) w->best = update->norm;
+  qk_stop_refreshed(slot, w, counts);
   w->lowest = w->best;
   w->lowest_at = w->recomputed_at = slot->iterations;
 }
@@ -118,16 +121,18 @@ void qk_solver_finish(qk_solver_t *s, const uint8_t *mask, const qk_status_t *ot
     qk_slot_work_t *w = &s->w[i];
     slot->applications++;
     slot->residual = sqrt(norm2) / w->norm_b;
-    const bool good = slot->residual <= slot->tol;
-    if (!good && !otherwise[i] && isfinite(slot->residual)) {
-      w->target = 0.9 * w->best * slot->tol / slot->residual;
+    const bool good = qk_stop_reached(slot);
+    const qk_status_t verdict =
+        !otherwise[i] && w->flat >= MAX_FLAT ? QK_NOT_CONVERGED : otherwise[i];
+    if (!good && !verdict && isfinite(slot->residual)) {
+      w->target = qk_stop_target(slot, w->best);
       continue;
     }
     qk_system_end(s, i);
     qk_solver_end_slot(s, i,
                        slot->why.code ? slot->why.code
                        : good         ? QK_OK
-                       : otherwise[i] ? otherwise[i]
+                       : verdict      ? verdict
                                       : QK_BREAKDOWN);
   }
 }
@@ -138,11 +143,13 @@ static void end_slots(qk_solver_t *s, plan_t *plan) {
   for (int i = 0; i < s->nslot; i++) {
     if (!plan->act[i]) continue;
     const qk_slot_work_t *w = &s->w[i];
-    if (w->stalls >= MAX_STALLS)
+    const qk_stopping_t *asked = &s->slot[i].stopping;
+    if (w->stalls >= MAX_STALLS && !qk_stopping_asks_more(asked))
       otherwise[i] = w->breakdown ? QK_BREAKDOWN : QK_NOT_CONVERGED;
     else if (s->slot[i].iterations >= s->slot[i].max_iter)
       otherwise[i] = QK_NOT_CONVERGED;
-    plan->done[i] = otherwise[i] || w->best <= w->target;
+    plan->done[i] =
+        otherwise[i] || w->best <= w->target || w->flat >= MAX_FLAT || asked->tol_hq > 0;
   }
   if (any(plan->done)) qk_solver_finish(s, plan->done, otherwise);
 }

@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "daemon/engine/krylov/solver_impl.h"
+#include "daemon/engine/lattice/slice.h"
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
@@ -290,6 +291,27 @@ static void measure(qk_solver_t *s, int i, const qk_field_t *r) {
   qk_work_release(s->work, other);
 }
 
+/* Of slot i, by its solution x and r = b - M x. On an open boundary x becomes 0 on the outer
+ * slices, which do not count. */
+static void measure_heavy_quark(qk_solver_t *s, int i, const qk_field_t *x, const qk_field_t *r) {
+  const qk_geom_t *geom = s->dev->geom;
+  const double sites = (double)geom->volume * qk_field_vectors(x);
+  const double outer = s->op->open ? 2 * (sites / geom->global[3]) : 0;
+  const qk_site_ratios_args_t args = {
+      .r = r->v, .x = x->v, .red = qk_scalars_at(&s->scalars, QK_SOLVER_NORM) + 2 * i};
+  double ratios[QK_MAX_RHS];
+  if (s->op->open) {
+    qk_field_t *part = qk_work_take(s->work, QK_DOUBLE, 1, QK_FULL);
+    qk_slice_clear_outer(x, part);
+    qk_work_release(s->work, part);
+  }
+  if (qk_dev_ok(s->dev)) qk_dev_note(s->dev, s->dev->ops->site_ratios(s->dev->ctx, &args));
+  qk_solver_norms(s, ratios);
+  if (!qk_dev_ok(s->dev)) return;
+  const double zeros = qk_scalars_host(&s->scalars, QK_SOLVER_NORM, i)[1];
+  qk_stop_measured(&s->slot[i], &s->w[i], ratios[i], zeros - outer, sites - outer);
+}
+
 double qk_system_reconstruct(qk_solver_t *s, int i) {
   double n2[QK_MAX_RHS];
   qk_field_t *r = qk_work_take(s->work, QK_DOUBLE, 1, QK_FULL);
@@ -297,8 +319,9 @@ double qk_system_reconstruct(qk_solver_t *s, int i) {
   if (qk_dev_ok(s->dev)) qk_dev_note(s->dev, reconstruct(s, &s->system[i], s->full, r));
   qk_solver_for_block(s);
   measure(s, i, r);
-  qk_work_release(s->work, r);
   qk_solver_norms(s, n2);
+  if (s->slot[i].stopping.tol_hq > 0) measure_heavy_quark(s, i, s->full, r);
+  qk_work_release(s->work, r);
   const qk_measure_t *m = &s->system[i].measure;
   return m->kind == QK_MEASURE_UNIT ? n2[i] * m->unit * m->unit : n2[i];
 }

@@ -358,8 +358,10 @@ static qk_status_t tell_result(worker_t *w, const qk_result_t *r) {
 static void watch(worker_t *w, const qk_result_t *result) {
   qk_mg_service_t *mg = w->setup->mg;
   if (mg == NULL || w->channel == NULL || result->refused || result->worked) return;
-  qk_mg_refresh_t refresh = qk_mg_health_add(&mg->health, result->err.code, result->iterations,
-                                             result->tol, result->true_residual);
+  /* iterations that brought other residuals down say nothing of the rate of this one */
+  const double tol = qk_stopping_asks_more(&result->stopping) ? 0 : result->stopping.tol;
+  qk_mg_refresh_t refresh = qk_mg_health_add(&mg->health, result->err.code, result->iterations, tol,
+                                             result->true_residual);
   if (refresh == QK_MG_REFRESH_NONE || w->wanted != QK_MG_REFRESH_NONE) return;
   qk_warn("worker", "%.3g outer iterations a digit, %.3g when multigrid was new: to be %s",
           mg->health.lately, mg->health.first,

@@ -230,9 +230,11 @@ typedef struct group {
 
 static qk_waiting_t describe(const qk_inflight_t *inflight, int i) {
   const qk_inflight_entry_t *entry = &inflight->entry[i];
+  const qk_stopping_t *stopping = &entry->fill.stopping;
   return (qk_waiting_t){.entry = i,
                         .order = entry->fill.hint.order,
-                        .tol = entry->fill.tol,
+                        .tol = qk_stopping_asks_more(stopping) ? 0 : stopping->tol,
+                        .batch_only = entry->fill.batch_only,
                         .flavour = entry->fill.flavour,
                         .staged = qk_entry_is_staged(inflight, entry),
                         .arriving = entry->buffer != NULL && !qk_buffer_done(entry->buffer),
@@ -338,10 +340,15 @@ static qk_status_t set_flavours(const qk_inflight_t *inflight, qk_solver_t *solv
   return set_idle_flavours(inflight);
 }
 
+/* How much larger what was solved for is than the source, and so its residuals. */
+static double unit_of(const qk_inflight_entry_t *entry) {
+  return entry->measure.kind == QK_MEASURE_UNIT ? entry->measure.unit : 1;
+}
+
 static qk_status_t take_slots(qk_inflight_t *inflight, qk_err_t *err) {
   group_t group = {0};
   int slot[QK_SLOTS_MAX], n = 0;
-  double tol[QK_SLOTS_MAX];
+  qk_stopping_t stopping[QK_SLOTS_MAX];
   int64_t max_iter[QK_SLOTS_MAX];
   int8_t flavour[QK_SLOTS_MAX];
   choose(inflight, &group);
@@ -360,14 +367,16 @@ static qk_status_t take_slots(qk_inflight_t *inflight, qk_err_t *err) {
     entry->state = QK_ENTRY_SOLVING;
     entry->solver = group.solver;
     entry->slot = slot[n] = group.at.slot[k];
-    tol[n] = entry->fill.tol;
+    stopping[n] = entry->fill.stopping;
+    stopping[n].tol_abs *= unit_of(entry);
     flavour[n] = (int8_t)entry->fill.flavour;
     max_iter[n++] = entry->fill.max_iter;
   }
   if (n == 0) return QK_OK;
   status = set_flavours(inflight, group.solver, n, slot, flavour);
   if (status != QK_OK) return qk_entry_explain(inflight, status, err);
-  return qk_entry_explain(inflight, qk_solver_fill_many(group.solver, slot, n, tol, max_iter), err);
+  status = qk_solver_fill_until(group.solver, slot, n, stopping, max_iter);
+  return qk_entry_explain(inflight, status, err);
 }
 
 /* Of a step: neither slots nor heartbeats wait for more. */
@@ -494,19 +503,15 @@ static qk_err_t word_on(const qk_inflight_entry_t *entry, const qk_slot_t *state
   return err;
 }
 
-/* How much larger what was solved for is than the source. */
-static double unit_of(const qk_inflight_entry_t *entry) {
-  return entry->measure.kind == QK_MEASURE_UNIT ? entry->measure.unit : 1;
-}
-
 static qk_status_t take_result(qk_inflight_t *inflight, int i, double norm2_x, qk_err_t *err) {
   qk_inflight_entry_t *entry = &inflight->entry[i];
   const qk_slot_t *state = qk_inflight_state(inflight, i);
   entry->result = (qk_result_t){.entry = i,
                                 .serial = entry->fill.serial,
                                 .err = word_on(entry, state),
-                                .tol = entry->fill.tol,
+                                .stopping = entry->fill.stopping,
                                 .true_residual = state->residual,
+                                .hq_residual = state->hq_residual,
                                 .norm_b = state->norm_b / unit_of(entry),
                                 .iterations = state->iterations,
                                 .applications = state->applications,

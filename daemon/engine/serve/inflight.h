@@ -32,9 +32,10 @@ typedef struct qk_result {
   bool refused; /* it was never solved, because of err */
   bool worked;  /* it was no solve */
   qk_err_t err; /* code: the slot's status; text: why the solution was not written, or empty */
-  double tol;   /* as asked for */
-  double true_residual;  /* |b - M x| / |b| */
-  double norm_b, norm_x; /* of M x = b, before the factor of the fill */
+  qk_stopping_t stopping; /* as asked for */
+  double true_residual;   /* |b - M x| / |b| */
+  double hq_residual;     /* of factor x; NaN: not asked for, or there was no solve */
+  double norm_b, norm_x;  /* of M x = b, before the factor of the fill */
   int64_t iterations, applications;
   double seconds;
   bool written; /* the segment of the fill holds the solution */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "daemon/engine/lattice/scalars.h"
+#include "daemon/engine/lattice/slice.h"
 
 static int last_slice(const qk_loaded_t *s) {
   return s->geom.global[3] - 1;
@@ -44,27 +45,12 @@ qk_status_t qk_open_slices_fill(const qk_loaded_t *setup, const qk_fill_t *fill,
 
 /* ---- fields ---------------------------------------------------------------------------------- */
 
-/* part = the field on one time slice, and 0 elsewhere. */
-static void cut_out(const qk_loaded_t *s, const qk_field_t *field, int t, const qk_field_t *part) {
-  const qk_source_args_t args = {.lat = s->geom.lat,
-                                 .field = part->v,
-                                 .kind = QK_SOURCE_HELD,
-                                 .site = {0, 0, 0, t},
-                                 .spin = -1,
-                                 .colour = -1};
-  qk_dev_blas(&s->dev, QK_BLAS_COPY, (qk_blas_args_t){.f = {part->v, field->v}});
-  if (qk_dev_ok(&s->dev)) qk_dev_note(&s->dev, s->ops->source(s->ctx, &args));
-}
-
 qk_status_t qk_open_slices_clear(const qk_loaded_t *setup, const qk_field_t *field) {
   qk_field_t *part;
   if (!setup->op->open) return QK_OK;
   qk_status_t status = qk_work_reserve(setup->work, QK_DOUBLE, 1, QK_FULL, &part);
   if (status != QK_OK) return status;
-  for (int k = 0; k < 2; k++) {
-    cut_out(setup, field, k * last_slice(setup), part);
-    qk_dev_blas(&setup->dev, QK_BLAS_SUB, (qk_blas_args_t){.f = {field->v, field->v, part->v}});
-  }
+  qk_slice_clear_outer(field, part);
   qk_work_release(setup->work, part);
   return qk_dev_status(&setup->dev);
 }
@@ -77,7 +63,7 @@ static qk_status_t find_norms(const qk_loaded_t *s, const qk_field_t *field, dou
   if (status != QK_OK) return status;
   status = qk_scalars_init(&found, &s->dev, 2, 1);
   for (int k = 0; k < 2 && status == QK_OK; k++) {
-    cut_out(s, field, k * last_slice(s), part);
+    qk_slice_cut(field, k * last_slice(s), part);
     qk_scalars_reduce(&found, k, 1, QK_BLAS_NORM2, (qk_blas_args_t){.f = {part->v}});
   }
   if (status == QK_OK) {

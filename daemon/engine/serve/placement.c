@@ -101,7 +101,8 @@ int qk_place_idle_flavour(const int8_t flavour[], int nslot, int slot) {
 /* True if the RHS in slot s ends soon, by what the solve before, `last`, took. */
 static bool ends_soon(const qk_slot_t *s, const qk_slot_t *last, double tol) {
   if (s->state == QK_SLOT_ENDED) return true;
-  if (s->tol != tol || last->tol != tol || last->status != QK_OK) return false;
+  if (s->stopping.tol != tol || last->stopping.tol != tol || last->status != QK_OK) return false;
+  if (qk_stopping_asks_more(&s->stopping) || qk_stopping_asks_more(&last->stopping)) return false;
   const int64_t left = last->iterations - s->iterations;
   return -last->iterations / 8 <= left && left <= last->iterations / 4;
 }
@@ -139,7 +140,7 @@ void qk_place(const qk_placement_view_t *view, qk_placement_t *placement) {
     placement->slot[placement->n++] = candidates.at[k].slot;
   }
   placement->single = view->nwaiting == 1 && placement->n == 1 && view->single &&
-                      view->single->state == QK_SLOT_FREE &&
+                      !view->waiting[0].batch_only && view->single->state == QK_SLOT_FREE &&
                       count_slots(view, QK_SLOT_FREE) == view->nslot;
   if (placement->single) placement->slot[0] = 0;
 }

@@ -2,7 +2,8 @@
  * placement.h: which right-hand sides take which slots, and when. Policy without effects.
  *
  * RHS take free slots by ascending order, then as they came; one whose source is still under way
- * is passed over. An RHS that finds the engine idle goes to the single-RHS solver, if there is one.
+ * is passed over. An RHS that finds the engine idle goes to the single-RHS solver, if there is one
+ * and it may.
  *
  * Flavours: coarse matrices are read once for a tile of slots (QK_TILE) that all have the same
  * flavour, and twice for one that has both. So while there are both, an RHS takes the first free
@@ -29,11 +30,12 @@ typedef struct qk_waiting {
   int entry; /* the caller's name of it */
   /* QK_ORDER_FIRST: a slot is kept for it while its source arrives, and it waits for no others */
   uint64_t order;
-  double tol;
-  int flavour;   /* 1 or -1 */
-  bool staged;   /* its source, or what that is made of, comes through a staging buffer ... */
-  bool arriving; /* ... and is under way; */
-  bool ready;    /* ... or is here. True if it is not staged */
+  double tol;      /* of the residual alone; 0: it ends by another one */
+  int flavour;     /* 1 or -1 */
+  bool batch_only; /* not for the single-RHS solver */
+  bool staged;     /* its source, or what that is made of, comes through a staging buffer ... */
+  bool arriving;   /* ... and is under way; */
+  bool ready;      /* ... or is here. True if it is not staged */
 } qk_waiting_t;
 
 typedef struct qk_placement_view {

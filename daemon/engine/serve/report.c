@@ -1,5 +1,6 @@
 #include "daemon/engine/serve/report.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -239,6 +240,8 @@ qk_status_t qk_report_fill_done(qk_channel_t *channel, const qk_result_t *result
   body.has_norm_b = body.has_norm_x = true;
   body.norm_b = result->norm_b;
   body.norm_x = result->norm_x;
+  body.has_hq_residual = !isnan(result->hq_residual);
+  body.hq_residual = result->hq_residual;
   return send_if(channel, &ENVELOPE(FILL_DONE, fill_done, &body));
 }
 

@@ -196,7 +196,8 @@ qk_status_t qk_fill_parse(const Quark__Engine__Fill *m, int entries, bool flavou
                  .hint = {.order = m->order, .backlog = m->backlog},
                  .basis = (qk_gamma_basis_t)m->basis,
                  .factor = m->factor,
-                 .tol = m->tol,
+                 .stopping = {m->tol, m->tol_abs, m->tol_hq, m->factor},
+                 .batch_only = !m->single_rhs,
                  .work = m->work,
                  .dagger = m->dagger};
   if (m->entry >= (uint32_t)entries)
@@ -208,8 +209,11 @@ qk_status_t qk_fill_parse(const Quark__Engine__Fill *m, int entries, bool flavou
   if ((unsigned)m->work > QUARK__WORK__WORK_SMEAR)
     return qk_fail(err, QK_BAD_ARGUMENT, "work = %d: no such work", (int)m->work);
   const bool solves = m->work == QUARK__WORK__WORK_SOLVE;
-  if (solves && !(m->tol > 0 && m->tol < 1))
-    return qk_fail(err, QK_BAD_ARGUMENT, "tol = %g: must be between 0 and 1", m->tol);
+  if (solves && (!qk_stopping_is_valid(&f.stopping) || m->tol >= 1))
+    return qk_fail(err, QK_BAD_ARGUMENT,
+                   "tol, tol_abs, tol_hq = %g, %g, %g: finite, not negative, one over 0, tol below "
+                   "1",
+                   m->tol, m->tol_abs, m->tol_hq);
   if (solves && (m->max_iter < 1 || m->max_iter > QK_ITERATIONS_MAX))
     return qk_fail(err, QK_BAD_ARGUMENT, "max_iter = %llu: 1 to %llu",
                    (unsigned long long)m->max_iter, QK_ITERATIONS_MAX);

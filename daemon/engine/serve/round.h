@@ -15,6 +15,7 @@
 #include "daemon/comm/comm.h"
 #include "daemon/engine/hadron/contract.h"
 #include "daemon/engine/hadron/smear_cache.h"
+#include "daemon/engine/krylov/solver.h"
 #include "daemon/engine/lattice/gamma_basis.h"
 #include "daemon/engine/setup/load.h"
 #include "daemon/engine/setup/mg_health.h"
@@ -38,8 +39,10 @@ typedef struct qk_fill {
   char shm_out[QK_SHM_NAME_MAX + 1]; /* empty: the solution goes nowhere */
   bool is_double;
   qk_gamma_basis_t basis;
-  double factor, tol;
+  double factor;
+  qk_stopping_t stopping; /* of factor times the solution */
   int64_t max_iter;
+  bool batch_only; /* not for the single-RHS solver */
   int32_t flavour; /* 1 or -1 */
   Quark__Work work;
   bool dagger;

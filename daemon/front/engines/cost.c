@@ -4,10 +4,19 @@
 
 #include "daemon/front/engines/setup.h"
 
+/* Where only tol_abs is given nobody knows |b|: that of a usual tolerance. */
+enum { USUAL_DIGITS = 10, MOST_DIGITS = 16 };
+
+static double digits_of(double tol) {
+  return tol > 0 ? fmin(MOST_DIGITS, -log10(tol)) : 0;
+}
+
 double qk_cost_digits(const qk_job_t *job) {
   if (job->field) return 0;
   if (job->contraction) return 6;
-  return qk_job_solves(job) ? fmax(1, -log10(job->tol)) : 1;
+  if (!qk_job_solves(job)) return 1;
+  const double asked = fmax(digits_of(job->tol), digits_of(job->tol_hq));
+  return fmax(1, job->tol == 0 && job->tol_hq == 0 ? USUAL_DIGITS : asked);
 }
 
 double qk_cost_expected(const qk_job_t *job) {

@@ -100,6 +100,12 @@ uint8_t *qk_engine_encode_fill(uint32_t entry, uint64_t serial, const qk_rhs_t *
   fill.basis = job->basis;
   fill.factor = job->factor;
   fill.tol = job->tol;
+  fill.has_tol_abs = job->tol_abs > 0;
+  fill.tol_abs = job->tol_abs;
+  fill.has_tol_hq = job->tol_hq > 0;
+  fill.tol_hq = job->tol_hq;
+  fill.has_single_rhs = !job->single_rhs;
+  fill.single_rhs = job->single_rhs;
   fill.max_iter = job->max_iter;
   fill.has_flavour = job->flavour != 1;
   fill.flavour = job->flavour;

@@ -278,6 +278,9 @@ qk_status_t qk_job_create(const Quark__Submit *submit, const qk_terms_t *terms, 
   job->parity = submit->parity;
   job->schur = submit->schur;
   job->tol = qk_job_solves(job) ? submit->tol : 0;
+  job->tol_abs = qk_job_solves(job) ? submit->tol_abs : 0;
+  job->tol_hq = qk_job_solves(job) ? submit->tol_hq : 0;
+  job->single_rhs = submit->single_rhs;
   job->max_iter = submit->max_iter;
   job->flavour = submit->flavour < 0 ? -1 : 1;
   if (submit->normalisation == QUARK__NORMALISATION__NORMALISATION_KAPPA)

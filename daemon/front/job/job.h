@@ -51,6 +51,7 @@ typedef struct qk_outcome {
   char text[160];
   double true_residual; /* of a field: largest element of |U^+ U - 1| */
   double seconds, norm_b, norm_x;
+  double hq_residual; /* 0 where tol_hq was not asked for */
   uint64_t iterations, applications;
   bool written; /* the solution segment holds a solution */
 } qk_outcome_t;
@@ -166,7 +167,8 @@ struct qk_job {
   uint64_t field_bytes;
   Quark__Dtype dtype;
   Quark__Basis basis;
-  double tol; /* 0 if nothing is solved */
+  double tol, tol_abs, tol_hq; /* 0: not asked for, or nothing is solved */
+  bool single_rhs;             /* may be solved by the single-RHS solver */
   uint64_t max_iter;
   int flavour; /* 1 or -1 */
   Quark__Work work;

@@ -58,14 +58,37 @@ static qk_status_t check_request(uint64_t request, uint64_t deadline_ms, uint32_
   return QK_OK;
 }
 
+static qk_status_t check_stopping(const Quark__Submit *s, qk_err_t *err) {
+  if (s->work != QUARK__WORK__WORK_SOLVE) return QK_OK;
+  const struct {
+    const char *name;
+    double value;
+  } more[] = {{"tol_abs", s->tol_abs}, {"tol_hq", s->tol_hq}};
+  bool asked = false;
+  for (size_t i = 0; i < sizeof more / sizeof *more; i++) {
+    if (!(more[i].value >= 0 && isfinite(more[i].value)))
+      return qk_fail(err, QK_BAD_ARGUMENT,
+                     "%s = %g: must be finite, and at least 0 (not asked for)", more[i].name,
+                     more[i].value);
+    asked |= more[i].value > 0;
+  }
+  if (s->tol_hq > 0 && s->schur != QUARK__SCHUR__SCHUR_NONE)
+    return qk_fail(err, QK_BAD_ARGUMENT,
+                   "tol_hq = %g: not defined for the system on one parity (schur = %d)", s->tol_hq,
+                   s->schur);
+  if (s->tol == 0 && asked) return QK_OK;
+  if (!(s->tol > 0 && s->tol < 1))
+    return qk_fail(err, QK_BAD_ARGUMENT, "tol = %g: must be between 0 and 1%s", s->tol,
+                   s->tol == 0 ? ", or 0 beside a tol_abs or tol_hq" : "");
+  return QK_OK;
+}
+
 static qk_status_t check_numbers(const Quark__Submit *s, qk_err_t *err) {
   if (s->nrhs == 0) return qk_fail(err, QK_BAD_ARGUMENT, "nrhs = 0: must be at least 1");
   if (s->nrhs > QK_REQUEST_RHS_MAX)
     return qk_fail(err, QK_TOO_LARGE, "nrhs = %u is over the limit of %d", s->nrhs,
                    QK_REQUEST_RHS_MAX);
   const bool solves = s->work == QUARK__WORK__WORK_SOLVE;
-  if (solves && !(s->tol > 0 && s->tol < 1))
-    return qk_fail(err, QK_BAD_ARGUMENT, "tol = %g: must be between 0 and 1", s->tol);
   if (solves && (s->max_iter == 0 || s->max_iter > QK_ITERATIONS_MAX))
     return qk_fail(err, QK_BAD_ARGUMENT, "max_iter = %llu is outside 1 .. %llu",
                    (unsigned long long)s->max_iter, QK_ITERATIONS_MAX);
@@ -114,6 +137,7 @@ qk_status_t qk_job_check(const Quark__Submit *s, const qk_shape_t *shape, qk_err
   status = check_enums(s, err);
   if (status == QK_OK) status = check_work(s, err);
   if (status == QK_OK) status = check_numbers(s, err);
+  if (status == QK_OK) status = check_stopping(s, err);
   if (status == QK_OK) status = say(qk_smearing_check(s->smear, "smear", why), why, err);
   if (status == QK_OK && s->parity != QUARK__PARITY__PARITY_ALL)
     status = check_usual(shape, "a field of one parity", err);

@@ -1,6 +1,7 @@
 #include "daemon/front/net/reply.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zmq.h>
@@ -135,6 +136,11 @@ static void deliver(void *arg, const qk_peer_t *peer, const uint8_t *data, size_
                       "the client does not read its messages");
 }
 
+/* Well or badly: there are residuals. */
+static bool is_solved(const qk_outcome_t *o) {
+  return o->status == QK_OK || o->status == QK_NOT_CONVERGED || o->status == QK_BREAKDOWN;
+}
+
 static qk_sent_t send_result(qk_net_t *net, const qk_session_t *session, const qk_rhs_t *rhs);
 
 /* False where the peer has no room for more: the rest comes later. */
@@ -221,9 +227,10 @@ void qk_reply_begin(qk_net_t *net, qk_session_t *session) {
 void qk_reply_welcome(qk_net_t *net, const qk_session_t *session, bool resumed) {
   Quark__ServerMessage m = QUARK__SERVER_MESSAGE__INIT;
   Quark__Welcome welcome = QUARK__WELCOME__INIT;
-  uint32_t feature[] = {QK_FEATURE_FIELDS,         QK_FEATURE_WORK,          QK_FEATURE_ACTIONS,
-                        QK_FEATURE_DATA_ENDPOINTS, QK_FEATURE_BLOCK_SUMS,    QK_FEATURE_FLAVOUR,
-                        QK_FEATURE_EVOLVE,         QK_FEATURE_COLUMN_FLAVOUR};
+  uint32_t feature[] = {QK_FEATURE_FIELDS,    QK_FEATURE_WORK,           QK_FEATURE_STOPPING,
+                        QK_FEATURE_ACTIONS,   QK_FEATURE_DATA_ENDPOINTS, QK_FEATURE_BLOCK_SUMS,
+                        QK_FEATURE_FLAVOUR,   QK_FEATURE_EVOLVE,         QK_FEATURE_COLUMN_FLAVOUR,
+                        QK_FEATURE_SINGLE_RHS};
   uint8_t token[QK_CLIENT_ID];
   char *extra[QK_DATA_THREADS_MAX];
   char name[64] = "quarkd ";
@@ -383,6 +390,8 @@ static qk_sent_t send_result(qk_net_t *net, const qk_session_t *session, const q
   result.norm_b = o->norm_b;
   result.has_norm_x = o->norm_x > 0;
   result.norm_x = o->norm_x;
+  result.has_hq_residual = rhs->job->tol_hq > 0 && is_solved(o) && !isnan(o->hq_residual);
+  result.hq_residual = o->hq_residual;
   result.has_attempt = rhs->attempt > 0;
   result.attempt = rhs->attempt;
   result.has_queue_seconds = rhs->started_at > 0;

@@ -1,5 +1,6 @@
 #include "daemon/front/service/engine_events.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -165,6 +166,13 @@ static uint64_t count_of(uint64_t said) {
   return said < QK_JOURNAL_COUNT_MAX ? said : QK_JOURNAL_COUNT_MAX;
 }
 
+/* Whether the numbers of an engine are those that were asked for. */
+static bool is_solved(const qk_job_t *job, const qk_outcome_t *o) {
+  if (job->tol > 0 && !(o->true_residual <= job->tol)) return false;
+  if (job->tol_abs > 0 && !(o->true_residual * o->norm_b <= job->tol_abs)) return false;
+  return !(job->tol_hq > 0) || o->hq_residual <= job->tol_hq;
+}
+
 static void on_done(void *arg, const Quark__Engine__FillDone *d) {
   qk_setup_t *setup = arg;
   qk_inflight_entry_t *entry = &setup->inflight[d->entry];
@@ -176,10 +184,12 @@ static void on_done(void *arg, const Quark__Engine__FillDone *d) {
                     .applications = count_of(d->applications),
                     .seconds = d->seconds,
                     .norm_b = d->norm_b,
-                    .norm_x = d->norm_x};
+                    .norm_x = d->norm_x,
+                    .hq_residual = d->has_hq_residual ? d->hq_residual : NAN};
+  if (!(rhs->job->tol_hq > 0)) o.hq_residual = 0;
   snprintf(o.text, sizeof o.text, "%s", d->text ? d->text : "");
   if (strcmp(qk_status_name(o.status), "UNKNOWN") == 0) o.status = QK_INTERNAL;
-  if (o.status == QK_OK && !(o.true_residual <= rhs->job->tol)) o.status = QK_NOT_CONVERGED;
+  if (o.status == QK_OK && !is_solved(rhs->job, &o)) o.status = QK_NOT_CONVERGED;
   if (o.status == QK_CANCELLED && rhs->verdict != QK_OK) o.status = rhs->verdict;
   o.written = d->written && rhs->solution &&
               (o.status == QK_OK || o.status == QK_NOT_CONVERGED || o.status == QK_BREAKDOWN);

@@ -345,7 +345,8 @@ static qk_outcome_t outcome_of(const row_t *r) {
                     .norm_x = number(r, 13),
                     .iterations = (uint64_t)integer(r, 14, 0, QK_JOURNAL_COUNT_MAX),
                     .applications = (uint64_t)integer(r, 15, 0, QK_JOURNAL_COUNT_MAX),
-                    .written = flag(r, 16)};
+                    .written = flag(r, 16),
+                    .hq_residual = number(r, 18)};
   snprintf(o.text, sizeof o.text, "%s", text(r, 9, sizeof o.text - 1));
   qk_utf8_clean(o.text);
   if (strcmp(qk_status_name(o.status), "UNKNOWN") == 0)

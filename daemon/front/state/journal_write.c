@@ -70,6 +70,7 @@ static bool write_rhs(qk_journal_t *j, int64_t job, const qk_rhs_record_t *rhs) 
   sqlite3_bind_int64(s, 17, (int64_t)o->applications);
   sqlite3_bind_int(s, 18, o->written);
   if (rhs->digested) sqlite3_bind_int64(s, 19, (int64_t)rhs->digest);
+  sqlite3_bind_double(s, 20, o->hq_residual);
   return qk_journal_run(j, PUT_RHS);
 }
 

@@ -202,6 +202,11 @@ static void save_states(void) {
   SESSION("flavours", 2 | STATE | SETUPS, LIVE, C0(HELLO), C0(LOAD(SECOND, 6)), START,
           C0(1, POINT, FORTY, SECOND, 22), C0(SUBMIT(POINT, TWO, 22)), HELP, HELP, CRASH(0),
           PASS(1), LIVE, START, C0(HELLO), C0(ATTACH(0)), HELP, HELP);
+  /* tol_hq and tol_abs in the place of tol, beside it, and wrong; what does not reach them. */
+  SESSION("stopping", 2 | STATE, LIVE, C0(HELLO), C0(SUBMIT(POINT, TWO, 26)),
+          C0(SUBMIT(POINT, TWO, 27)), C0(SUBMIT(POINT, TWO, 154)), C0(SUBMIT(POINT, TWO, 219)),
+          C0(SUBMIT(Z4, TWELVE, 218)), HELP, HELP, CRASH(0), PASS(1), LIVE, C0(HELLO),
+          C0(ATTACH(0)), C0(ATTACH(1)), HELP, HELP);
   /* Flavour -1, 1 and 2 of a column, where right-hand sides have two, and one. */
   SESSION("doublet", 2 | STATE, HELP, TWO_FLAVOURS, C0(HELLO), C0(SUBMIT(Z4, TWO, 24)),
           C0(SUBMIT(POINT, TWELVE, 152)), C0(SUBMIT(WALL, TWO, 216)), HELP, HELP, CRASH(0), HELP,

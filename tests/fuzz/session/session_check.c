@@ -141,6 +141,15 @@ static void note_missed(const qk_server_t *server, int peer, const Quark__Result
   }
 }
 
+/* By the numbers that are told. */
+static bool is_solved(const qk_rhs_t *rhs) {
+  const qk_job_t *job = rhs->job;
+  const qk_outcome_t *o = &rhs->outcome;
+  if (job->tol > 0 && !(o->true_residual <= job->tol)) return false;
+  if (job->tol_abs > 0 && !(o->true_residual * o->norm_b <= job->tol_abs)) return false;
+  return !(job->tol_hq > 0) || o->hq_residual <= job->tol_hq;
+}
+
 void check_told(const qk_server_t *server, int peer, const Quark__Result *result, bool repeats) {
   const qk_session_t *session = NULL;
   const qk_rhs_t *rhs = NULL;
@@ -153,8 +162,8 @@ void check_told(const qk_server_t *server, int peer, const Quark__Result *result
     return;
   }
   QK_ASSERT(rhs && result->status == (uint32_t)rhs->outcome.status);
-  QK_ASSERT(result->status != QK_OK || rhs->job->contraction ||
-            rhs->outcome.true_residual <= rhs->job->tol);
+  QK_ASSERT(result->status != QK_OK || rhs->job->contraction || is_solved(rhs));
+  QK_ASSERT(!result->has_hq_residual || rhs->job->tol_hq > 0);
   QK_ASSERT(result->bytes == 0 || result->bytes == rhs->job->field_bytes);
   told_t *t = find(session, result->request, result->rhs);
   if (!t) return;

@@ -180,6 +180,15 @@ static void twist(Quark__Submit *s, uint8_t how) {
   case 4:
     s->tol = 1;
     break;
+  case 26: /* what a client may give beside tol, or in its place */
+  case 27:
+    s->tol = how < 128 ? 0 : 1e-6;
+    s->has_tol_hq = s->has_tol_abs = true;
+    s->tol_hq = how % 64 == 26 ? 1e-3 : how < 192 ? 0 : -1;
+    s->tol_abs = how % 64 == 27 ? 1e-3 : how < 192 ? 0 : (double)INFINITY;
+    s->has_single_rhs = true;
+    s->single_rhs = how < 64;
+    break;
   case 16:
     s->setup = "no such";
     break;

@@ -69,6 +69,8 @@ static void on_fill(engine_t *engine, const Quark__Engine__Fill *fill) {
   QK_ASSERT(fill->work != QUARK__WORK__WORK_SOLVE || (fill->tol > 0 && fill->tol < 1));
   QK_ASSERT(!fill->column || (fill->column->flavour >= -1 && fill->column->flavour <= 1));
   engine->inflight[fill->entry] = fill->serial;
+  QK_ASSERT(fill->tol >= 0 && fill->tol < 1 && fill->tol_hq >= 0 && fill->tol_abs >= 0);
+  QK_ASSERT(fill->tol > 0 || fill->tol_hq > 0 || fill->tol_abs > 0);
   engine->tol[fill->entry] = fill->tol;
   snprintf(engine->out[fill->entry], QK_SHM_NAME_MAX, "%s", fill->shm_out ? fill->shm_out : "");
 }
@@ -287,6 +289,10 @@ static void fill_done(int e, uint8_t which, uint8_t how, uint8_t status) {
   d.status = list[status % (sizeof list / sizeof list[0])];
   d.text = how % 16 == 5 ? "a text" : NULL;
   d.true_residual = k < 0 || how % 16 == 3 ? 1 : how % 16 == 4 ? (double)NAN : engine->tol[k] / 2;
+  d.has_hq_residual = how % 32 != 9;
+  d.hq_residual = how % 32 == 10 ? (double)NAN : how % 32 == 11 ? 1 : 1e-4;
+  d.has_norm_b = how % 32 != 12;
+  d.norm_b = 1e-2;
   d.iterations = how;
   d.applications = how % 16 == 6 ? UINT64_MAX : how;
   d.seconds = how % 16 == 7 ? (double)INFINITY : 0.1;

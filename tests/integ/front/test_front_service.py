@@ -9,8 +9,9 @@ import tap
 try:
     import numpy as np
     import zmq
-    from front_case import Case, check_solves, fake, field
+    from front_case import LATER, Case, State, check_solves, fake, field, kill, once_more
     from front_driver import MIB, STATUS, UPLOAD, Client, checksum, frame, qk
+    from state_case import results_of
 except (ImportError, OSError) as e:
     tap.skip_all(str(e))
 
@@ -506,6 +507,73 @@ def a_thousand_requests_leave_memory_where_it_was(case):
                 sizes.append(resident(d.process.pid))
         assert sizes[1] - sizes[0] < 2 * MIB, sizes
         assert d.status_when(lambda s: s.counters.requests == 0).memory_used == 0
+
+
+# ---- when a solve has converged, and which solver it may go to ------------------------------------------
+
+def ask(c, **more):
+    """What the engine was told of a request, and its RESULT."""
+    c.submit(1, source=qk.SOURCE_POINT, **more)
+    r = c.expect('result', skip=('progress', 'accepted'))
+    x = c.fetch(r) if r.bytes else np.zeros(9)
+    return [x[i].real for i in range(5, 9)], r
+
+
+@tap.test
+def the_engine_is_told_all_tolerances_and_the_solver(case):
+    with case.daemon() as d, Client(d) as c:
+        assert {5, 12} <= set(c.welcome.feature)
+        for tol, more in ((1e-8, {}), (0, dict(tol_hq=1e-5)), (0, dict(tol_abs=3e5)), (1e-3, dict(tol_hq=7, tol_abs=1e-30, single_rhs=False)),
+                          (1e-3, dict(tol_hq=0, tol_abs=0, single_rhs=True))):
+            told, r = ask(c, tol=tol, **more)
+            assert told == [tol, more.get('tol_abs', 0), more.get('tol_hq', 0), more.get('single_rhs', True)], told
+            assert r.status == 0 and r.HasField('hq_residual') == (more.get('tol_hq', 0) > 0), r
+            assert r.hq_residual == more.get('tol_hq', 0) / 2, r
+        s = d.status_when(lambda s: s.counters.converged == 5)
+        assert s.counters.queued == s.counters.running == 0
+
+
+@tap.test
+def an_engine_is_not_believed_what_its_own_numbers_deny(case):
+    with case.daemon() as d, Client(d) as c:
+        for more in dict(tol_hq=1e-5, max_iter=fake.BAD_HQ), dict(tol_hq=1e-5, tol=1e-8, max_iter=fake.NO_HQ), dict(tol_abs=0.4, max_iter=fake.OVERSTATE):
+            _, r = ask(c, **dict(dict(tol=0), **more))
+            assert r.status == STATUS['NOT_CONVERGED'], r
+            assert r.HasField('hq_residual') == (more['max_iter'] == fake.BAD_HQ), r
+        assert ask(c, tol=0, tol_abs=0.6, max_iter=fake.OVERSTATE)[1].status == 0
+
+
+@tap.test
+def tolerances_that_are_none_are_refused_by_name(case):
+    nan, inf = float('nan'), float('inf')
+    with case.daemon() as d, Client(d) as c:
+        for text, tol, more in (
+                ('tol = 0: must be between 0 and 1, or 0 beside a tol_abs or tol_hq', 0, {}),
+                ('tol = 0: must be between 0 and 1, or 0 beside a tol_abs or tol_hq', 0, dict(tol_abs=0, tol_hq=0)),
+                ('tol = -1: must be between 0 and 1', -1, dict(tol_hq=1e-5)), ('tol = 1: must be between 0 and 1', 1, dict(tol_abs=1)),
+                ('tol_hq = -1e-05: must be finite, and at least 0 (not asked for)', 1e-8, dict(tol_hq=-1e-5)),
+                ('tol_hq = inf: must be finite, and at least 0 (not asked for)', 0, dict(tol_hq=inf)),
+                ('tol_abs = nan: must be finite, and at least 0 (not asked for)', 1e-8, dict(tol_abs=nan))):
+            r = c.submit(1, source=qk.SOURCE_POINT, tol=tol, expect='rejected', **more)
+            assert r.status == STATUS['BAD_ARGUMENT'] and r.text == text, r
+        assert ask(c, tol=1e-8)[1].status == 0
+
+
+@tap.test
+def the_journal_keeps_tolerances_and_residuals(case):
+    with State(case) as state:
+        with state.daemon('--slots', '1') as d, Client(d) as c:
+            first, second = dict(tol=0, tol_hq=1e-3), dict(tol=0, tol_abs=2, tol_hq=1e-4, single_rhs=False, max_iter=fake.HOLD_ONCE)
+            assert ask(c, **first)[1].hq_residual == 5e-4
+            c.submit(1, source=qk.SOURCE_POINT, **second)
+            d.status_when(lambda s: s.counters.running == 1)
+            kill(d)
+        with state.daemon('--slots', '1', env=LATER) as d, Client(d, c.client_id) as c2:
+            for request, more, hq in (1, first, 5e-4), (2, second, 5e-5):
+                once_more(c2, 1, request, source=qk.SOURCE_POINT, **more)
+                r, = results_of(c2, request, 1)
+                assert r.status == 0 and r.hq_residual == hq, r
+            assert list(c2.fetch(r)[5:9].real) == [0, 2, 1e-4, 0]
 
 
 if __name__ == '__main__':

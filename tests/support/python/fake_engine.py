@@ -30,7 +30,7 @@ import engine_pb2 as pb  # noqa: E402
 import quark_pb2 as qk   # noqa: E402
 
 SOLVE, HOLD, DIE, STALL, OVERSTATE, STALE_SERIAL, GARBAGE, NO_SUCH_SLOT, FATAL, ODD_STATUS, PROGRESS, DEAF, \
-    HOLD_ONCE, GORGE, NO_ROOM, WHEN_TOLD, BOAST = range(1, 18)
+    HOLD_ONCE, GORGE, NO_ROOM, WHEN_TOLD, BOAST, BAD_HQ, NO_HQ = range(1, 20)
 NUMBERS = {qk.CHANNEL_MESON: 1, qk.CHANNEL_NUCLEON: 16, qk.CHANNEL_DELTA: 144}
 REAL = {qk.DTYPE_F32: np.dtype('<c8'), qk.DTYPE_F64: np.dtype('<c16')}
 
@@ -134,8 +134,9 @@ class FakeEngine:
     def done(self, fill, status=0, residual=None, written=True, serial=None, entry=None, text=None, count=(3, 6)):
         self.send(fill_done=pb.FillDone(
             entry=fill.entry if entry is None else entry, serial=fill.serial if serial is None else serial, status=status,
-            true_residual=fill.tol / 2 if residual is None else residual, iterations=count[0], applications=count[1], seconds=0.01,
-            written=written, norm_b=1, norm_x=2, text=text))
+            true_residual=min(t for t in (fill.tol, fill.tol_abs, 1) if t > 0) / 2 if residual is None else residual,
+            iterations=count[0], applications=count[1], seconds=0.01, written=written, norm_b=1, norm_x=2, text=text,
+            **({} if fill.tol_hq == 0 or fill.max_iter == NO_HQ else {'hq_residual': fill.tol_hq * (2 if fill.max_iter == BAD_HQ else 0.5)})))
 
     def solve(self, fill):
         count = int(np.prod(self.dims)) * self.site_reals // (4 if fill.parity else 2)
@@ -152,6 +153,7 @@ class FakeEngine:
             x[2] = fill.backlog
             x[3] = fill.order
             x[4] = fill.column.flavour
+            x[5:9] = fill.tol, fill.tol_abs, fill.tol_hq, fill.single_rhs
         assert len(x) == count and fill.flavour in (-1, 1)
         if fill.flavour < 0:
             x = -x

@@ -73,6 +73,7 @@ Test(h5file, attributes_and_columns_come_back) {
   cr_expect_str_eq(m->action, want.action);
   cr_expect_eq(m->site_reals, 24);
   cr_expect_eq(m->tolerance, want.tolerance);
+  cr_expect(m->tolerance_hq == want.tolerance_hq && isnan(m->tolerance_abs));
   cr_expect_arr_eq(m->boundary, want.boundary, sizeof want.boundary);
   cr_expect(isnan(m->plaquette), "an unknown number stays unknown");
   cr_expect_eq(strncmp(m->program, "quarkd ", 7), 0);
@@ -80,6 +81,7 @@ Test(h5file, attributes_and_columns_come_back) {
   cr_assert_eq(qk_h5file_column(f, 1, &c, NULL), QK_OK);
   cr_expect_eq(c.status, QK_NOT_CONVERGED);
   cr_expect_eq(c.true_residual, 2e-11);
+  cr_expect_eq(c.hq_residual, 2e-7);
   cr_expect_eq(c.iterations, 101);
   cr_expect_str_eq(c.source, "point");
   cr_expect_eq(c.site[3], 3);

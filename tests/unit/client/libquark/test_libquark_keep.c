@@ -137,6 +137,49 @@ Test(libquark, a_daemon_that_would_ignore_work_is_not_asked) {
   quark_close(conn);
 }
 
+/* ---- when a solve is good enough, and where it may be solved ---- */
+
+static quark_params_t of_stopping(double tol, double tol_abs, double tol_hq, bool batch_only) {
+  quark_params_t p = of_flavour(1);
+  p.tol = tol;
+  p.tol_abs = tol_abs;
+  p.tol_hq = tol_hq;
+  p.batch_only = batch_only;
+  return p;
+}
+
+Test(libquark, a_submit_says_what_it_asks_for_beside_tol) {
+  uint64_t request;
+  lq_fake.script.feature = QK_FEATURE_SINGLE_RHS;
+  quark_connection_t *conn = lq_connect(NULL);
+  const quark_params_t p = of_stopping(0, 1e-5, 1e-7, true), plain = of_flavour(1);
+  cr_assert_eq(quark_submit(conn, &p, &request, NULL, NULL), QUARK_OK);
+  const Quark__Submit *s = lq_fake.last->submit;
+  cr_expect(s->tol == 0 && s->tol_abs == 1e-5 && s->tol_hq == 1e-7 && !s->single_rhs);
+  cr_assert_eq(quark_submit(conn, &plain, &request, NULL, NULL), QUARK_OK);
+  s = lq_fake.last->submit;
+  cr_expect(!s->has_tol_abs && !s->has_tol_hq && !s->has_single_rhs && s->single_rhs);
+  quark_close(conn);
+}
+
+Test(libquark, a_daemon_that_would_ignore_what_is_asked_for_beside_tol_is_not_asked) {
+  static const char *const words[] = {"too old for tol_abs and tol_hq of SUBMIT",
+                                      "too old for tol_abs and tol_hq of SUBMIT",
+                                      "too old for batch_only of SUBMIT"};
+  lq_fake.script.feature = QK_FEATURE_COLUMN_FLAVOUR;
+  quark_connection_t *conn = lq_connect(NULL);
+  const quark_params_t asked[] = {of_stopping(1e-8, 1, 0, false), of_stopping(1e-8, 0, 1, false),
+                                  of_stopping(1e-8, 0, 0, true)};
+  for (int i = 0; i < 3; i++) {
+    quark_error_t err = {0};
+    uint64_t request;
+    cr_expect_eq(quark_submit(conn, &asked[i], &request, NULL, &err), QUARK_UNSUPPORTED, "%d", i);
+    cr_expect(!err.retryable && strstr(err.text, words[i]), "%d: %s", i, err.text);
+  }
+  cr_expect_eq(lq_fake.submits, 0);
+  quark_close(conn);
+}
+
 /* ---- flavours of columns ---- */
 
 static quark_params_t of_columns(const quark_column_t column[2], quark_source_t source) {

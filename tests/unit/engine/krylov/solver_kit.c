@@ -55,9 +55,9 @@ void expect_solved(qk_rig_t *rig, qk_solver_t *solver, int slot, uint64_t seed, 
   double d = residual_of(rig, x, seed, factor);
   cr_expect(s->state == QK_SLOT_ENDED && s->status == QK_OK, "%s: slot %d: %s", what, slot,
             qk_status_name(s->status));
-  cr_expect(s->residual <= s->tol && fabs(d - s->residual) < 1e-3 * d + 1e-15,
+  cr_expect(s->residual <= s->stopping.tol && fabs(d - s->residual) < 1e-3 * d + 1e-15,
             "%s: slot %d: residual %g, said to be %g, wanted %g", what, slot, d, s->residual,
-            s->tol);
+            s->stopping.tol);
   cr_expect(s->iterations > 0 && s->applications > s->iterations && s->nhistory > 0);
   cr_expect(s->seconds >= 0);
   qk_free(x);

@@ -226,7 +226,7 @@ Test(inflight, sources_do_not_wait_for_solutions_that_leave) {
   loaded_t l = load_slow(name);
   const qk_fill_t stays = noise_for(1, 1), comes = upload_for(2, name, 4 * 4 * 4 * 8);
   qk_fill_t leaves = noise_for(0, 1);
-  leaves.tol = 0.1;
+  leaves.stopping.tol = 0.1;
   leaves.is_double = true;
   snprintf(leaves.shm_out, sizeof leaves.shm_out, "%s", name);
   const struct timespec pause = {.tv_nsec = 1000000};

@@ -23,7 +23,7 @@ static void set(block_t *b, const int at[NSLOT]) {
   b->nwaiting = 0;
   for (int s = 0; s < NSLOT; s++) {
     b->slot[s] = (qk_slot_t){.state = at[s] < 0 ? QK_SLOT_FREE : QK_SLOT_RUNNING,
-                             .tol = 1e-8,
+                             .stopping = {.tol = 1e-8},
                              .iterations = at[s] < 0 ? 40 : at[s]};
     b->at[s] = &b->slot[s];
   }
@@ -110,12 +110,12 @@ Test(placement, does_not_wait_for_what_would_not_stay_together) {
   cr_expect_eq(begin_crowded(at, 1e-6), 1, "to another tolerance");
   add(&b, ready());
   cr_expect_eq(begin(&b), 0);
-  b.slot[2].tol = 1e-6;
+  b.slot[2].stopping.tol = 1e-6;
   cr_expect_eq(begin(&b), 1, "with one to another tolerance");
-  b.slot[2].tol = 1e-8;
-  b.slot[1].tol = 1e-6;
+  b.slot[2].stopping.tol = 1e-8;
+  b.slot[1].stopping.tol = 1e-6;
   cr_expect_eq(begin(&b), 1, "the last one in its slot was to another tolerance");
-  b.slot[1].tol = 1e-8;
+  b.slot[1].stopping.tol = 1e-8;
   b.slot[1].status = QK_CANCELLED;
   cr_expect_eq(begin(&b), 1, "the last one in its slot did not converge");
 }
@@ -172,6 +172,10 @@ Test(placement, what_is_alone_goes_to_the_single_rhs_solver) {
                               .flavour = ONE_FLAVOUR};
   qk_place(&view, &p);
   cr_expect(p.single && p.n == 1 && p.slot[0] == 0 && p.entry[0] == 10);
+  b.waiting[0].batch_only = true;
+  qk_place(&view, &p);
+  cr_expect(!p.single && p.n == 1, "it may not");
+  b.waiting[0].batch_only = false;
   single.state = QK_SLOT_RUNNING;
   qk_place(&view, &p);
   cr_expect(!p.single && p.n == 1, "it has another one");
@@ -262,7 +266,7 @@ static qk_slot_t random_slot(uint64_t *seed, bool idle) {
                               : state < 6 ? QK_SLOT_RUNNING
                                           : QK_SLOT_ENDED,
                      .status = below(seed, 8) ? QK_OK : QK_CANCELLED,
-                     .tol = tol[below(seed, 4)],
+                     .stopping = {.tol = tol[below(seed, 4)]},
                      .iterations = below(seed, 50)};
 }
 

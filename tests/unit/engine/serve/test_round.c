@@ -151,6 +151,32 @@ Test(round, refuses_work_and_parities_that_do_not_fit) {
   expect_fill_refused(&m, "schur = 2");
 }
 
+Test(round, tolerances_and_the_solver_come_out_as_they_went_in) {
+  qk_err_t err = {0};
+  qk_fill_t f;
+  Quark__Engine__Fill m = good_fill(QUARK__SOURCE_KIND__SOURCE_UPLOAD, NULL);
+  cr_assert_eq(qk_fill_parse(&m, 4, true, 1, &f, &err), QK_OK, "%s", err.text);
+  cr_expect(f.stopping.tol == 1e-8 && !qk_stopping_asks_more(&f.stopping) && !f.batch_only);
+  m.tol = 0;
+  m.tol_abs = 3;
+  m.tol_hq = 1e-4;
+  m.factor = 0.25;
+  m.single_rhs = false;
+  cr_assert_eq(qk_fill_parse(&m, 4, true, 1, &f, &err), QK_OK, "%s", err.text);
+  cr_expect(f.stopping.tol == 0 && f.stopping.tol_abs == 3 && f.stopping.tol_hq == 1e-4);
+  cr_expect(f.stopping.factor == 0.25 && f.factor == 0.25 && f.batch_only);
+  m.tol_abs = m.tol_hq = 0;
+  expect_fill_refused(&m, "tol, tol_abs, tol_hq = 0, 0, 0");
+  m.tol_hq = -1;
+  expect_fill_refused(&m, "tol, tol_abs, tol_hq = 0, 0, -1");
+  m.tol_hq = 1;
+  m.tol_abs = INFINITY;
+  expect_fill_refused(&m, "tol, tol_abs, tol_hq = 0, inf, 1");
+  m.tol_abs = 0;
+  m.tol = 1;
+  expect_fill_refused(&m, "tol, tol_abs, tol_hq = 1, 0, 1");
+}
+
 Test(round, noise_has_slices_and_momentum) {
   qk_err_t err = {0};
   qk_fill_t f;

@@ -48,7 +48,7 @@ qk_fill_t noise_for(int entry, uint64_t seed) {
   qk_fill_t fill = {.serial = seed, .entry = entry, .source = QK_SOURCE_Z4, .seed = seed};
   fill.spin = fill.colour = fill.site[3] = -1;
   fill.factor = 1;
-  fill.tol = 1e-9;
+  fill.stopping.tol = 1e-9;
   fill.max_iter = 1000;
   fill.flavour = 1;
   fill.hint.order = QK_ORDER_OTHERS;
@@ -82,7 +82,7 @@ int64_t solve_all(loaded_t *l) {
   for (int i = 0; i < n; i++) {
     cr_assert(result[i].serial == fill[i].serial && result[i].err.code == QK_OK, "%s",
               result[i].err.text);
-    cr_assert(result[i].tol == 1e-9 && result[i].true_residual <= 1e-9);
+    cr_assert(result[i].stopping.tol == 1e-9 && result[i].true_residual <= 1e-9);
     if (result[i].iterations > most) most = result[i].iterations;
   }
   return most;
