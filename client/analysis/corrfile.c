@@ -18,13 +18,39 @@ static const char format[] = "quarkd correlators";
 #define INT(name, count) QK_H5ATTR(qk_corrmeta_t, name, QK_H5_INT, count)
 #define TEXT(name) QK_H5ATTR_TEXT(qk_corrmeta_t, name)
 static const qk_h5attr_t attributes[] = {
-    TEXT(config),       TEXT(quark),        TEXT(label),         TEXT(channels),
-    TEXT(name),         TEXT(source),       TEXT(smear),         TEXT(links),
-    TEXT(sink),         INT(origin, 4),     INT(dims, 4),        REAL(kappa, 1),
-    REAL(mass, 1),      REAL(csw, 1),       REAL(boundary, 8),   REAL(plaquette, 1),
-    TEXT(gauge),        TEXT(digest),       TEXT(normalisation), TEXT(program),
-    TEXT(action),       INT(site_reals, 1), REAL(tolerance, 1),  REAL(residual, 1),
-    INT(iterations, 1), REAL(seconds, 1),   INT(flavour, 1),
+    TEXT(config),
+    TEXT(quark),
+    TEXT(label),
+    TEXT(channels),
+    TEXT(name),
+    TEXT(source),
+    TEXT(smear),
+    TEXT(links),
+    TEXT(sink),
+    INT(origin, 4),
+    INT(dims, 4),
+    REAL(kappa, 1),
+    REAL(mass, 1),
+    REAL(csw, 1),
+    REAL(boundary, 8),
+    REAL(plaquette, 1),
+    TEXT(gauge),
+    TEXT(digest),
+    TEXT(normalisation),
+    TEXT(program),
+    TEXT(part),
+    TEXT(ama),
+    TEXT(seed),
+    TEXT(offset),
+    TEXT(action),
+    INT(site_reals, 1),
+    REAL(tolerance, 1),
+    REAL(tolerance_abs, 1),
+    REAL(tolerance_hq, 1),
+    REAL(residual, 1),
+    INT(iterations, 1),
+    REAL(seconds, 1),
+    INT(flavour, 1),
 };
 #undef REAL
 #undef INT
@@ -45,6 +71,7 @@ void qk_corrmeta_init(qk_corrmeta_t *meta) {
   memset(meta, 0, sizeof *meta);
   meta->kappa = meta->mass = meta->csw = meta->plaquette = NAN;
   meta->tolerance = meta->residual = meta->seconds = NAN;
+  meta->tolerance_abs = meta->tolerance_hq = NAN;
   meta->site_reals = QK_H5_SITE_REALS;
   for (int i = 0; i < 8; i++) meta->boundary[i] = NAN;
 }
@@ -196,18 +223,63 @@ static qk_status_t check_names(const char *path, const qk_corrmeta_t *meta, qk_e
   return QK_OK;
 }
 
-qk_status_t qk_corrfile_write(const char *path, const qk_corrpiece_t *piece, qk_err_t *err) {
-  hid_t file = -1;
-  char *part;
-  qk_status_t status = check_names(path, &piece->meta, err);
-  if (status != QK_OK) return status;
-  if (asprintf(&part, "%s.%ld.part", path, (long)getpid()) < 0)
+struct qk_corrwriter {
+  hid_t file;
+  char *path, *part;
+};
+
+static void free_writer(qk_corrwriter_t *w) {
+  free(w->path);
+  free(w->part);
+  free(w);
+}
+
+qk_status_t qk_corrwriter_create(const char *path, qk_corrwriter_t **writer, qk_err_t *err) {
+  qk_corrwriter_t *w = calloc(1, sizeof *w);
+  if (!w || !(w->path = strdup(path)) ||
+      asprintf(&w->part, "%s.%ld.part", path, (long)getpid()) < 0) {
+    if (w) {
+      w->part = NULL;
+      free_writer(w);
+    }
     return qk_fail(err, QK_NO_MEMORY, "%s: no memory for a name", path);
-  status = create_file(path, part, &file, err);
-  if (status == QK_OK) status = write_piece(file, path, piece, err);
-  status = finish_file(file, part, path, status, err);
-  free(part);
+  }
+  qk_status_t status = create_file(path, w->part, &w->file, err);
+  if (status == QK_OK) {
+    *writer = w;
+    return QK_OK;
+  }
+  status = finish_file(w->file, w->part, path, status, err);
+  free_writer(w);
   return status;
+}
+
+qk_status_t qk_corrwriter_add(qk_corrwriter_t *w, const qk_corrpiece_t *piece, qk_err_t *err) {
+  const qk_status_t status = check_names(w->path, &piece->meta, err);
+  return status == QK_OK ? write_piece(w->file, w->path, piece, err) : status;
+}
+
+static qk_status_t finish_writer(qk_corrwriter_t *w, qk_status_t status, qk_err_t *err) {
+  status = finish_file(w->file, w->part, w->path, status, err);
+  free_writer(w);
+  return status;
+}
+
+qk_status_t qk_corrwriter_commit(qk_corrwriter_t *w, qk_err_t *err) {
+  return finish_writer(w, QK_OK, err);
+}
+
+void qk_corrwriter_destroy(qk_corrwriter_t *w) {
+  if (w) finish_writer(w, QK_CANCELLED, NULL);
+}
+
+qk_status_t qk_corrfile_write(const char *path, const qk_corrpiece_t *piece, qk_err_t *err) {
+  qk_corrwriter_t *writer;
+  qk_status_t status = check_names(path, &piece->meta, err);
+  if (status == QK_OK) status = qk_corrwriter_create(path, &writer, err);
+  if (status != QK_OK) return status;
+  status = qk_corrwriter_add(writer, piece, err);
+  return finish_writer(writer, status, err);
 }
 
 /* ---- merging ---- */

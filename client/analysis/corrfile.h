@@ -34,8 +34,12 @@ typedef struct qk_corrmeta {
   int32_t site_reals;            /* of the fields that were contracted */
   double kappa, mass, csw, boundary[8], plaquette;
   char gauge[1024], digest[40], normalisation[16], program[64];
-  double tolerance, residual; /* required; the largest of the 12 columns */
-  int32_t iterations;         /* the largest number of the 12 columns */
+  double tolerance, residual;         /* required; the largest of the 12 columns */
+  double tolerance_abs, tolerance_hq; /* likewise required; NaN: not asked for */
+  /* Of all-mode averaging (ama.h), else empty: "sloppy", "exact", "correction", "mean", "error";
+   * "32:0.0001 exact 1:1e-10"; the seed; the offset of its first source as "x,y,z,t" */
+  char part[16], ama[QK_CORR_NAME], seed[24], offset[64];
+  int32_t iterations; /* the largest number of the 12 columns */
   double seconds;
 } qk_corrmeta_t;
 
@@ -61,6 +65,14 @@ const double complex *qk_corrpiece_find(const qk_corrpiece_t *piece, const char 
 
 /* Writes a file with this piece alone. */
 qk_status_t qk_corrfile_write(const char *path, const qk_corrpiece_t *piece, qk_err_t *err);
+
+/* The same piece by piece. The file appears with commit; create and commit set nothing up and take
+ * the writer down where they fail. destroy (NULL-safe) before commit leaves nothing. */
+typedef struct qk_corrwriter qk_corrwriter_t;
+qk_status_t qk_corrwriter_create(const char *path, qk_corrwriter_t **writer, qk_err_t *err);
+qk_status_t qk_corrwriter_add(qk_corrwriter_t *writer, const qk_corrpiece_t *piece, qk_err_t *err);
+qk_status_t qk_corrwriter_commit(qk_corrwriter_t *writer, qk_err_t *err);
+void qk_corrwriter_destroy(qk_corrwriter_t *writer);
 
 /* Merges the pieces of the n files `parts`, and those of a file at path, into one file at path. Of
  * pieces with the same name the first one in parts counts. part: the temporary name, on the same

@@ -119,7 +119,9 @@ void ctl_measurement_describe(const ctl_measurement_t *what, const quark_report_
   snprintf(meta->normalisation, sizeof meta->normalisation, "%s",
            what->params.normalisation == QUARK_KAPPA ? "kappa" : "mass");
   meta->flavour = ctl_operator_flavour(report, what->params.flavour);
-  meta->tolerance = what->params.tol;
+  meta->tolerance = ctl_asked(what->params.tol);
+  meta->tolerance_abs = ctl_asked(what->params.tol_abs);
+  meta->tolerance_hq = ctl_asked(what->params.tol_hq);
 }
 
 /* The raw correlators of a kept propagator; the caller frees *raw. */

@@ -41,13 +41,18 @@ static void fill_curve(ctl_curve_t *curve, const qk_corrpiece_t *piece, int chan
   snprintf(curve->label, sizeof curve->label, "%s", piece->channel[channel]);
 }
 
-static void print_one(const qk_corrpiece_t *piece, int channel, uint32_t p, const series_t *s) {
+/* error: of the real parts; NULL: not known. */
+static void print_one(const qk_corrpiece_t *piece, int channel, uint32_t p, const series_t *s,
+                      const double complex *error) {
   const int32_t *k = piece->momentum[p];
-  printf("# %s, p = (%d,%d,%d)\n# %3s  %22s  %22s  %14s\n", piece->channel[channel], k[0], k[1],
-         k[2], "t", "Re C(t)", "Im C(t)",
+  printf("# %s, p = (%d,%d,%d)\n# %3s  %22s  %22s", piece->channel[channel], k[0], k[1], k[2], "t",
+         "Re C(t)", "Im C(t)");
+  if (error) printf("  %10s", "error");
+  printf("  %14s\n",
          qk_channel_is_symmetric(piece->channel[channel]) ? "m_eff (cosh)" : "m_eff (log)");
   for (int t = 0; t < s->nt; t++) {
     printf("  %3d  %22.15e  %22.15e", t, s->re[t], s->im[t]);
+    if (error) printf("  %10.3e", creal(error[t]));
     if (isfinite(s->mass[t]))
       printf("  %14.8f\n", s->mass[t]);
     else
@@ -55,7 +60,7 @@ static void print_one(const qk_corrpiece_t *piece, int channel, uint32_t p, cons
   }
 }
 
-int ctl_table_print(const qk_corrpiece_t *piece, bool draw) {
+int ctl_table_print(const qk_corrpiece_t *piece, const qk_corrpiece_t *error, bool draw) {
   const qk_corrmeta_t *m = &piece->meta;
   series_t s;
   if (!series_init(&s, m->dims[3])) return EXIT_AGAIN;
@@ -64,7 +69,8 @@ int ctl_table_print(const qk_corrpiece_t *piece, bool draw) {
   for (int i = 0; i < piece->n; i++)
     for (uint32_t p = 0; p < piece->nmom; p++) {
       series_fill(&s, piece, i, p);
-      print_one(piece, i, p, &s);
+      print_one(piece, i, p, &s,
+                error ? qk_corrpiece_find(error, piece->channel[i], piece->momentum[p]) : NULL);
       if (!draw) continue;
       ctl_curve_t curve;
       fill_curve(&curve, piece, i, &s);
@@ -86,6 +92,11 @@ static json_t *integers(const int32_t *x, int n) {
   return list;
 }
 
+/* null where there is none. */
+static const char *said(const char *text) {
+  return *text ? text : NULL;
+}
+
 json_t *ctl_table_json(const qk_corrpiece_t *piece) {
   const qk_corrmeta_t *m = &piece->meta;
   series_t s;
@@ -102,7 +113,7 @@ json_t *ctl_table_json(const qk_corrpiece_t *piece) {
   free(s.re);
   return json_pack(
       "{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:s?, s:i, s:o, s:o, s:o, s:o, s:s, s:s, "
-      "s:o, s:o, s:i, s:o, s:o, s:o}",
+      "s:o, s:o, s:i, s:o, s:o, s:o, s:o, s:o, s:s?, s:s?, s:s?, s:s?}",
       "config", m->config, "quark", m->quark, "label", m->label, "source", m->source, "smear",
       m->smear, "sink", m->sink, "links", m->links, "origin", integers(m->origin, 4), "dims",
       integers(m->dims, 4), "action", *m->action ? m->action : NULL, "site_reals",
@@ -110,7 +121,9 @@ json_t *ctl_table_json(const qk_corrpiece_t *piece) {
       ctl_number(m->csw), "plaquette", ctl_number(m->plaquette), "gauge", m->gauge, "digest",
       m->digest, "tolerance", ctl_number(m->tolerance), "residual", ctl_number(m->residual),
       "iterations", (int)m->iterations, "seconds", ctl_number(m->seconds), "flavour",
-      m->flavour ? json_integer(m->flavour) : json_null(), "correlators", list);
+      m->flavour ? json_integer(m->flavour) : json_null(), "correlators", list, "tolerance_abs",
+      ctl_number(m->tolerance_abs), "tolerance_hq", ctl_number(m->tolerance_hq), "part",
+      said(m->part), "ama", said(m->ama), "seed", said(m->seed), "offset", said(m->offset));
 }
 
 int ctl_picture(const char *path, const char *title, int n, const ctl_curve_t *curves,

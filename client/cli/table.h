@@ -13,8 +13,9 @@
 #include "client/analysis/corrfile.h"
 #include "client/cli/plot.h"
 
-/* Prints a table for each channel and momentum. draw: with pictures in characters. */
-int ctl_table_print(const qk_corrpiece_t *piece, bool draw);
+/* Prints a table for each channel and momentum. error: the piece with its errors, or NULL. draw:
+ * with pictures in characters. */
+int ctl_table_print(const qk_corrpiece_t *piece, const qk_corrpiece_t *error, bool draw);
 /* One object; NULL: no memory. */
 json_t *ctl_table_json(const qk_corrpiece_t *piece);
 /* Draws every channel at the first momentum. *drawn (may be NULL): false if there is no gnuplot.

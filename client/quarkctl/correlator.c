@@ -1,4 +1,5 @@
 #include "client/analysis/correlator.h"
+#include "client/analysis/scan.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -7,6 +8,7 @@
 
 #include "client/cli/measure.h"
 #include "client/cli/table.h"
+#include "client/quarkctl/ama.h"
 
 typedef struct options {
   ctl_solve_options_t solve;
@@ -16,6 +18,7 @@ typedef struct options {
   uint32_t nmom;
   int32_t (*momentum)[3];
   bool plot, selects; /* selects: channels or momenta are given */
+  ctl_ama_t ama;
 } options_t;
 
 /* ---- options ---- */
@@ -79,6 +82,38 @@ static void take_plot(const struct argp_state *state, const char *name, char *te
     o->plot = true;
 }
 
+static void take_ama(const struct argp_state *state, const char *name, char *text, void *values) {
+  options_t *o = values;
+  qk_err_t err = {0};
+  qk_ama_part_t *part = strcmp(name, "ama") == 0 ? &o->ama.sloppy : &o->ama.exact;
+  if (qk_ama_parse(text, part, &err) != QK_OK)
+    argp_error(state, "--%s=%s: %s", name, text, err.text);
+}
+
+static void take_ama_seed(const struct argp_state *state, const char *name, char *text,
+                          void *values) {
+  options_t *o = values;
+  const char *p = text;
+  o->ama.has_seed = true;
+  if (!qk_scan_uint64(&p, &o->ama.seed) || *p)
+    argp_error(state, "--%s=%s: must be an integer from 0 to 2^64 - 1", name, text);
+}
+
+static void check_ama(const struct argp_state *state, const options_t *o) {
+  const ctl_ama_t *ama = &o->ama;
+  if (!ama->sloppy.n && !ama->exact.n) {
+    if (ama->has_seed) argp_error(state, "--ama-seed is for --ama");
+    return;
+  }
+  if (!ama->sloppy.n || !ama->exact.n)
+    argp_error(state, "--ama and --exact belong together: one of them is missing");
+  if (!o->text) argp_error(state, "--ama needs --source");
+  if (ama->exact.n > ama->sloppy.n)
+    argp_error(state, "--exact: %d sources, of the %d of --ama", ama->exact.n, ama->sloppy.n);
+  if (o->solve.has_tol || o->solve.params.tol_abs > 0 || o->solve.params.tol_hq > 0)
+    argp_error(state, "--tol, --tol-abs, --tol-hq: the tolerances are in --ama and --exact");
+}
+
 static bool is_png(const char *name) {
   const size_t n = strlen(name);
   return n > 4 && strcmp(name + n - 4, ".png") == 0;
@@ -99,6 +134,7 @@ static void finish(const struct argp_state *state, void *values) {
   if (o->text && !o->solve.out) argp_error(state, "--out is required with --source");
   if (o->text && o->solve.params.basis != QUARK_DEGRAND_ROSSI)
     argp_error(state, "--basis: must be degrand-rossi; correlators do not depend on it");
+  check_ama(state, o);
 }
 
 #define AT(member) offsetof(options_t, member)
@@ -113,6 +149,12 @@ static const qk_option_row_t rows[] = {
      .help = "integer triples: \"0,0,0;1,0,0\" (0,0,0)"},
     {"smear-sink", QK_OPTION_TAKEN, .form = "SMEARING", .take = take_smear_sink,
      .help = "Gaussian smearing of the sinks, as --smear"},
+    {"ama", QK_OPTION_TAKEN, .form = "N:TOL", .take = take_ama,
+     .help = "all-mode averaging: N sources all over the lattice, solved to TOL; with --exact"},
+    {"exact", QK_OPTION_TAKEN, .form = "M:TOL", .take = take_ama,
+     .help = "M of them are solved to this TOL too, and correct the mean of all"},
+    {"ama-seed", QK_OPTION_TAKEN, .form = "SEED", .take = take_ama_seed,
+     .help = "of the random offset of the sources (the digest of the configuration)"},
     {"plot", QK_OPTION_TAKEN, .form = "FILE.png", .take = take_plot, .flags = OPTION_ARG_OPTIONAL,
      .help = "plot C(t) and the effective mass with gnuplot, to FILE or in the terminal"},
     {"png", QK_OPTION_TEXT, AT(png), "FILE", .help = "the same as --plot=FILE"},
@@ -188,42 +230,110 @@ static int contract_file(const options_t *o) {
 
 /* ---- pieces of correlators ---- */
 
+/* Parts of an average are shown by their mean alone, but for JSON. */
+static bool is_part(const qk_corrpiece_t *piece) {
+  return *piece->meta.part && strcmp(piece->meta.part, "mean") != 0;
+}
+
+typedef struct shown {
+  json_t *list;
+  qk_corrpiece_t error; /* of the mean that comes next, by the order of names */
+  int parts;
+  bool drawn;
+} shown_t;
+
+static const qk_corrpiece_t *error_of(const qk_corrpiece_t *mean, const shown_t *shown) {
+  const qk_corrmeta_t *m = &mean->meta, *e = &shown->error.meta;
+  const bool same = strcmp(m->config, e->config) == 0 && strcmp(m->quark, e->quark) == 0;
+  return *m->part && shown->error.c && same ? &shown->error : NULL;
+}
+
+/* piece: is taken from there if it is kept. */
+static int show_piece(const options_t *o, qk_corrpiece_t *piece, shown_t *shown) {
+  int code = 0;
+  if (is_part(piece)) {
+    shown->parts++;
+    if (!o->solve.common.json && strcmp(piece->meta.part, "error") == 0) {
+      qk_corrpiece_fini(&shown->error);
+      shown->error = *piece;
+      *piece = (qk_corrpiece_t){0};
+    }
+    if (!o->solve.common.json) return 0;
+  } else if (o->png) {
+    code = ctl_table_png(o->png, piece, &shown->drawn);
+  }
+  if (code == 0 && o->solve.common.json)
+    json_array_append_new(shown->list, ctl_table_json(piece));
+  else if (code == 0)
+    code = ctl_table_print(piece, error_of(piece, shown), o->plot);
+  return code;
+}
+
+/* A plot has room for one. */
+static int check_one(const options_t *o, const char *path, const qk_corrfile_t *file) {
+  int n = 0;
+  for (int i = 0; o->png && i < qk_corrfile_count(file); i++) {
+    qk_corrpiece_t piece;
+    qk_err_t err = {0};
+    if (qk_corrfile_read(file, i, &piece, &err) != QK_OK) return ctl_fail_file(&err);
+    n += !is_part(&piece);
+    qk_corrpiece_fini(&piece);
+  }
+  if (!o->png || n == 1) return 0;
+  ctl_complain("%s: has %d correlators, a plot needs exactly one", path, n);
+  return EXIT_DATA;
+}
+
 /* All pieces of a file. */
 static int show_pieces(const options_t *o, const char *path) {
   qk_corrfile_t *file;
   qk_err_t err = {0};
   if (qk_corrfile_open(path, &file, &err) != QK_OK) return ctl_fail_file(&err);
-  json_t *list = json_array();
-  bool drawn = false;
-  int code = 0;
-  if (o->png && qk_corrfile_count(file) != 1) {
-    ctl_complain("%s: has %d correlators, a plot needs exactly one", path, qk_corrfile_count(file));
-    code = EXIT_DATA;
-  }
+  shown_t shown = {.list = json_array()};
+  int code = check_one(o, path, file);
   for (int i = 0; i < qk_corrfile_count(file) && code == 0; i++) {
     qk_corrpiece_t piece;
     if (qk_corrfile_read(file, i, &piece, &err) != QK_OK) {
       code = ctl_fail_file(&err);
       break;
     }
-    if (o->png) code = ctl_table_png(o->png, &piece, &drawn);
-    if (code == 0 && o->solve.common.json)
-      json_array_append_new(list, ctl_table_json(&piece));
-    else if (code == 0)
-      code = ctl_table_print(&piece, o->plot);
+    code = show_piece(o, &piece, &shown);
     qk_corrpiece_fini(&piece);
   }
   qk_corrfile_close(file);
+  qk_corrpiece_fini(&shown.error);
   if (code || !o->solve.common.json) {
-    json_decref(list);
+    if (code == 0 && shown.parts > 0)
+      printf("# the mean of %s, with %d parts in it: sloppy, exact, correction, error\n", path,
+             shown.parts);
+    json_decref(shown.list);
     return code;
   }
   return ctl_print(json_pack("{s:s, s:o, s:o}", "file", path, "png",
-                             drawn ? json_string(o->png) : json_null(), "pieces", list));
+                             shown.drawn ? json_string(o->png) : json_null(), "pieces",
+                             shown.list));
 }
 
-static int measure(const options_t *o, quark_connection_t *conn, const quark_report_t *report,
-                   qk_corrpiece_t *piece) {
+static int measure(const options_t *o, const ctl_measurement_t *what, quark_connection_t *conn,
+                   const quark_report_t *report) {
+  qk_corrpiece_t piece;
+  qk_corrmeta_t names;
+  qk_err_t err = {0};
+  qk_corrmeta_init(&names);
+  ctl_name_piece(report, report->setup.gauge, o->text, what->params.flavour, &names);
+  ctl_progress_t progress;
+  ctl_progress_begin(&progress, QK_SOURCE_COMPONENTS, o->solve.progress);
+  int code = ctl_measure(conn, report, what, &names, &progress, &piece);
+  ctl_progress_end(&progress);
+  if (code) return code;
+  if (qk_corrfile_write(o->solve.out, &piece, &err) != QK_OK) code = ctl_fail_file(&err);
+  qk_corrpiece_fini(&piece);
+  return code;
+}
+
+static int ask_daemon(const options_t *o) {
+  quark_connection_t *conn;
+  quark_report_t report;
   const ctl_common_t *common = &o->solve.common;
   const ctl_measurement_t what = {.params = o->solve.params,
                                   .sink = o->solve.sink,
@@ -233,31 +343,15 @@ static int measure(const options_t *o, quark_connection_t *conn, const quark_rep
                                   .nmom = o->nmom,
                                   .momentum = (const int32_t(*)[3])o->momentum,
                                   .patience = isnan(common->timeout) ? 300 : common->timeout};
-  qk_corrmeta_t names;
-  qk_corrmeta_init(&names);
-  ctl_name_piece(report, report->setup.gauge, o->text, what.params.flavour, &names);
-  ctl_progress_t progress;
+  int code = ctl_connect(common, o->solve.has_client ? o->solve.client : NULL, false, &conn);
+  if (code) return code;
+  code = ctl_report(common, conn, false, &report);
   ctl_catch_signals();
-  ctl_progress_begin(&progress, QK_SOURCE_COMPONENTS, o->solve.progress);
-  const int code = ctl_measure(conn, report, &what, &names, &progress, piece);
-  ctl_progress_end(&progress);
-  return code;
-}
-
-static int ask_daemon(const options_t *o) {
-  quark_connection_t *conn;
-  quark_report_t report;
-  qk_corrpiece_t piece;
-  qk_err_t err = {0};
-  int code =
-      ctl_connect(&o->solve.common, o->solve.has_client ? o->solve.client : NULL, false, &conn);
-  if (code) return code;
-  code = ctl_report(&o->solve.common, conn, false, &report);
-  if (code == 0) code = measure(o, conn, &report, &piece);
+  if (code == 0)
+    code = o->ama.sloppy.n
+               ? ctl_ama_run(conn, &report, &what, &o->ama, o->solve.out, o->solve.progress)
+               : measure(o, &what, conn, &report);
   quark_close(conn);
-  if (code) return code;
-  if (qk_corrfile_write(o->solve.out, &piece, &err) != QK_OK) code = ctl_fail_file(&err);
-  qk_corrpiece_fini(&piece);
   return code ? code : show_pieces(o, o->solve.out);
 }
 

@@ -119,6 +119,36 @@ Test(corrfile, correlators_are_found_by_channel_and_momentum) {
   qk_corrpiece_fini(&piece);
 }
 
+Test(corrfile, a_file_of_several_pieces_appears_when_it_is_complete) {
+  qk_corrpiece_t piece[2] = {example("cfg", "one", 1), example("cfg", "two", 2)};
+  qk_corrwriter_t *writer = NULL;
+  qk_err_t err = {0};
+  strcpy(piece[1].meta.part, "sloppy");
+  strcpy(piece[1].meta.seed, "18446744073709551615");
+  for (int commit = 0; commit < 2; commit++) {
+    cr_assert_eq(qk_corrwriter_create(path, &writer, &err), QK_OK, "%s", err.text);
+    for (int i = 0; i < 2; i++)
+      cr_assert_eq(qk_corrwriter_add(writer, &piece[i], &err), QK_OK, "%s", err.text);
+    cr_expect_eq(qk_corrwriter_add(writer, &piece[0], &err), QK_IO_ERROR, "it is there");
+    cr_expect_neq(access(path, F_OK), 0);
+    if (commit)
+      cr_assert_eq(qk_corrwriter_commit(writer, &err), QK_OK, "%s", err.text);
+    else
+      qk_corrwriter_destroy(writer);
+  }
+  cr_expect_eq(count(path), 2);
+  expect_piece(path, "cfg", "one", 1);
+  qk_corrfile_t *file;
+  qk_corrpiece_t found;
+  cr_assert_eq(qk_corrfile_open(path, &file, NULL), QK_OK);
+  read_named(file, &piece[1].meta, &found);
+  cr_expect_str_eq(found.meta.part, "sloppy");
+  cr_expect_str_eq(found.meta.seed, "18446744073709551615");
+  qk_corrpiece_fini(&found);
+  qk_corrfile_close(file);
+  for (int i = 0; i < 2; i++) qk_corrpiece_fini(&piece[i]);
+}
+
 Test(corrfile, merging_keeps_what_was_there_and_prefers_parts) {
   const char *const parts[] = {other};
   qk_err_t err = {0};
