@@ -41,7 +41,7 @@ static void read_links(int fd, const qk_gauge_info_t *info) {
 int fuzz_gauge(const uint8_t *data, size_t size, const int dims_hint[4], qk_gauge_probe_fn *probe) {
   int fd = memfd_create("fuzz", MFD_CLOEXEC);
   QK_ASSERT(fd >= 0 && write(fd, data, size) == (ssize_t)size);
-  qk_gauge_file_t file = {.fd = fd, .size = (int64_t)size, .dims_hint = dims_hint};
+  qk_gauge_file_t file = {.in = {.fd = fd, .size = (int64_t)size}, .dims_hint = dims_hint};
   qk_gauge_info_t info = {.bits = 64, .layout.rows = 3};
   qk_err_t err = {0};
   qk_status_t status = probe(&file, &info, &err);

@@ -25,7 +25,7 @@ qk_status_t qk_gauge_builtin_probe(const char *path, qk_gauge_info_t *info, qk_e
     return qk_fail(err, QK_BAD_ARGUMENT,
                    "builtin configurations are builtin:unit:XxYxZxT and builtin:weak:XxYxZxT:seed");
   }
-  if (weak && !qk_gauge_parse_int(word[3], 0, INT64_MAX, &seed))
+  if (weak && !qk_parse_int(word[3], 0, INT64_MAX, &seed))
     return qk_fail(err, QK_BAD_ARGUMENT, "seed = %s is not a number in 0..10^18-1", word[3]);
   qk_status_t status = qk_geom_parse_dims(word[2], dims, err);
   if (status != QK_OK) return status;

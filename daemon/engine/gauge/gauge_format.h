@@ -4,24 +4,24 @@
  * One file per format holds its header parser, qk_gauge_<format>_probe: it fills *info (zeroed by
  * the caller) from an open file and reads no links. qk_gauge_<format>_is says by the first bytes
  * whether that parser is to be asked. The table in gauge_probe.c lists both. A parser trusts
- * nothing: every number is parsed strictly, no more than QK_GAUGE_TEXT_MAX bytes of text are held
+ * nothing: every number is parsed strictly, no more than QK_LIME_TEXT_MAX bytes of text are held
  * at a time, and extents are checked against each other and the size of the file before anybody
  * allocates by them. Not collective. Errors: as qk_gauge_probe.
  */
 #ifndef QK_ENGINE_GAUGE_FORMAT_H
 #define QK_ENGINE_GAUGE_FORMAT_H
 
+#include "daemon/base/infile.h"
+#include "daemon/base/parse.h"
 #include "daemon/engine/gauge/gauge.h"
 
 enum {
-  QK_GAUGE_TEXT_MAX = 1 << 20, /* bytes of one text record or header */
-  QK_GAUGE_SITE_REALS = 72,    /* 4 links of 9 complex numbers */
-  QK_GAUGE_HEAD = 24,          /* first bytes by which a format is found */
+  QK_GAUGE_SITE_REALS = 72, /* 4 links of 9 complex numbers */
+  QK_GAUGE_HEAD = 24,       /* first bytes by which a format is found */
 };
 
 typedef struct qk_gauge_file {
-  int fd;
-  int64_t size;
+  qk_infile_t in;
   const int *dims_hint; /* x, y, z, t, as the caller gives them; NULL: not given */
 } qk_gauge_file_t;
 
@@ -29,13 +29,6 @@ typedef struct qk_gauge_file {
 typedef bool qk_gauge_is_fn(const uint8_t head[QK_GAUGE_HEAD], int64_t bytes);
 typedef qk_status_t qk_gauge_probe_fn(const qk_gauge_file_t *file, qk_gauge_info_t *info,
                                       qk_err_t *err);
-
-/* Opens a regular file for reading, without a hint; QK_IO_ERROR names the cause. */
-qk_status_t qk_gauge_file_open(const char *path, qk_gauge_file_t *file, qk_err_t *err);
-void qk_gauge_file_close(qk_gauge_file_t *file);
-/* Exactly `bytes` from `offset`: QK_TRUNCATED where the file ends before, QK_IO_ERROR. */
-qk_status_t qk_gauge_file_read(const qk_gauge_file_t *file, void *buf, int64_t bytes,
-                               int64_t offset, qk_err_t *err);
 
 /* A header without extents needs the hint; with others they are compared by the caller. */
 qk_gauge_is_fn qk_gauge_lime_is, qk_gauge_nersc_is, qk_gauge_milc_is, qk_gauge_openqcd_is;
@@ -55,17 +48,6 @@ qk_status_t qk_gauge_set_dims(const int64_t dims[4], qk_gauge_info_t *info, qk_e
  * QK_TRUNCATED where they are too few, QK_BAD_GEOMETRY where they are too many. */
 qk_status_t qk_gauge_set_data(int64_t offset, int64_t present, qk_gauge_info_t *info,
                               qk_err_t *err);
-
-/* Whether all of it is printable ASCII: values from a file go into messages. */
-bool qk_gauge_printable(const char *text);
-/* The whole of `text` as a decimal integer in lo..hi; false otherwise. No sign "+", no blanks. */
-bool qk_gauge_parse_int(const char *text, int64_t lo, int64_t hi, int64_t *value);
-/* The whole of `text` as 1 to 8 hexadecimal digits. */
-bool qk_gauge_parse_hex(const char *text, uint32_t *value);
-/* The whole of `text` as a finite decimal number; *unit is one in its last decimal. */
-bool qk_gauge_parse_real(const char *text, double *value, double *unit);
-
-uint32_t qk_gauge_load_u32(const uint8_t *p, bool big_endian);
 
 /* Who is told of the bytes that were read, and what takes the time; progress may be NULL. */
 typedef struct qk_gauge_watch {

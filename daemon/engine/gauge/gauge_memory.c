@@ -35,7 +35,7 @@ static qk_status_t open_object(const char *name, qk_gauge_file_t *file, qk_err_t
     close(fd);
     return QK_IO_ERROR;
   }
-  *file = (qk_gauge_file_t){.fd = fd, .size = st.st_size};
+  *file = (qk_gauge_file_t){.in = {.fd = fd, .size = st.st_size}};
   return QK_OK;
 }
 
@@ -54,10 +54,10 @@ qk_status_t qk_gauge_memory_probe(const char *path, qk_gauge_info_t *info, qk_er
   const int n = split(path, text, word);
   const bool f32 = n > 2 && strcmp(word[2], "f32") == 0;
   if (n < 5 || n > 6 || (!f32 && strcmp(word[2], "f64") != 0) ||
-      !qk_gauge_parse_int(word[3], 12, 18, &reals) || (reals != 12 && reals != 18))
+      !qk_parse_int(word[3], 12, 18, &reals) || (reals != 12 && reals != 18))
     return qk_fail(err, QK_BAD_ARGUMENT,
                    "links in memory are memory:/NAME:f32|f64:12|18:XxYxZxT[:PLAQUETTE]");
-  if (n == 6 && !qk_gauge_parse_real(word[5], &info->plaquette, &info->plaquette_unit))
+  if (n == 6 && !qk_parse_real(word[5], &info->plaquette, &info->plaquette_unit))
     return qk_fail(err, QK_BAD_ARGUMENT, "plaquette = %s is not a number", word[5]);
   qk_status_t status = qk_geom_parse_dims(word[4], dims, err);
   if (status != QK_OK) return status;
@@ -72,7 +72,7 @@ qk_status_t qk_gauge_memory_probe(const char *path, qk_gauge_info_t *info, qk_er
            info->layout.rows);
   status = open_object(word[1], &file, err);
   if (status != QK_OK) return status;
-  status = qk_gauge_set_data(0, file.size, info, err);
-  qk_gauge_file_close(&file);
+  status = qk_gauge_set_data(0, file.in.size, info, err);
+  qk_infile_close(&file.in);
   return status;
 }

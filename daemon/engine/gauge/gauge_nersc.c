@@ -18,10 +18,10 @@ enum { NERSC_HEADER_MAX = 64 << 10, NERSC_VALUE_MAX = 64 };
 /* The header as a string, up to and without the line END_HEADER; *end is where the links begin. */
 static qk_status_t read_header(const qk_gauge_file_t *file, char **text, int64_t *end,
                                qk_err_t *err) {
-  int64_t n = file->size < NERSC_HEADER_MAX ? file->size : NERSC_HEADER_MAX;
+  int64_t n = file->in.size < NERSC_HEADER_MAX ? file->in.size : NERSC_HEADER_MAX;
   char *buf = qk_malloc((size_t)n + 1);
   if (buf == NULL) return qk_fail(err, QK_NO_MEMORY, "no memory for a header of %d bytes", (int)n);
-  qk_status_t status = qk_gauge_file_read(file, buf, n, 0, err);
+  qk_status_t status = qk_infile_read(&file->in, buf, n, 0, err);
   if (status != QK_OK) goto fail;
   buf[n] = '\0';
   char *last = memmem(buf, (size_t)n, "\nEND_HEADER", 11);
@@ -65,7 +65,7 @@ static qk_status_t find(const char *text, const char *key, char *value, bool *fo
       return qk_fail(err, QK_BAD_FORMAT, "NERSC header: value of %s is empty or too long", key);
     memcpy(value, p, (size_t)(eol - p));
     value[eol - p] = '\0';
-    if (!qk_gauge_printable(value))
+    if (!qk_parse_printable(value))
       return qk_fail(err, QK_BAD_FORMAT, "NERSC header: value of %s is not text", key);
     *found = true;
   }
@@ -88,7 +88,7 @@ static qk_status_t get_dims(const char *text, qk_gauge_info_t *info, qk_err_t *e
     char value[NERSC_VALUE_MAX];
     qk_status_t status = need(text, key, value, err);
     if (status != QK_OK) return status;
-    if (!qk_gauge_parse_int(value, 0, INT64_MAX, &dims[mu]))
+    if (!qk_parse_int(value, 0, INT64_MAX, &dims[mu]))
       return qk_fail(err, QK_BAD_FORMAT, "NERSC header: %s = %s is not a number", key, value);
   }
   return qk_gauge_set_dims(dims, info, err);
@@ -98,7 +98,7 @@ static qk_status_t get_real(const char *text, const char *key, bool *found, doub
                             qk_err_t *err) {
   char value[NERSC_VALUE_MAX];
   qk_status_t status = find(text, key, value, found, err);
-  if (status == QK_OK && *found && !qk_gauge_parse_real(value, v, unit))
+  if (status == QK_OK && *found && !qk_parse_real(value, v, unit))
     status = qk_fail(err, QK_BAD_FORMAT, "NERSC header: %s = %s is not a number", key, value);
   return status;
 }
@@ -149,7 +149,7 @@ static qk_status_t parse(const char *text, qk_gauge_info_t *info, qk_err_t *err)
   status = find(text, "CHECKSUM", value, &info->has_checksum, err);
   if (status != QK_OK || !info->has_checksum) return status;
   const char *digits = strncmp(value, "0x", 2) == 0 ? value + 2 : value;
-  if (!qk_gauge_parse_hex(digits, &info->layout.stated[0]))
+  if (!qk_parse_hex(digits, &info->layout.stated[0]))
     snprintf(info->checksum_fault, sizeof info->checksum_fault,
              "NERSC header: CHECKSUM = %.64s is not 1 to 8 hex digits", value);
   info->layout.sum = QK_GAUGE_SUM_NERSC;
@@ -169,7 +169,7 @@ qk_status_t qk_gauge_nersc_probe(const qk_gauge_file_t *file, qk_gauge_info_t *i
   if (status != QK_OK) return status;
   info->layout.order = QK_GAUGE_SITES;
   status = parse(text, info, err);
-  if (status == QK_OK) status = qk_gauge_set_data(end, file->size - end, info, err);
+  if (status == QK_OK) status = qk_gauge_set_data(end, file->in.size - end, info, err);
   qk_free(text);
   return status;
 }

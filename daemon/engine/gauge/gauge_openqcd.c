@@ -9,6 +9,7 @@
  * many sites as it takes to tell them apart, all of them on a small lattice. qk_gauge_judge later
  * verifies the plaquette of the whole lattice.
  */
+#include "daemon/base/bytes.h"
 #include "daemon/engine/gauge/gauge_format.h"
 
 #include <math.h>
@@ -57,7 +58,7 @@ static qk_status_t read_link(const qk_gauge_file_t *file, const qk_gauge_info_t 
   int at[4] = {x[0], x[1], x[2], x[3]};
   uint8_t raw[LINK];
   if (ahead >= 0) at[ahead] = (at[ahead] + 1) % info->dims[ahead];
-  qk_status_t status = qk_gauge_file_read(file, raw, LINK, link_offset(info, at, mu), err);
+  qk_status_t status = qk_infile_read(&file->in, raw, LINK, link_offset(info, at, mu), err);
   if (status != QK_OK) return status;
   link.layout.t_first = false;
   qk_gauge_decode(&link, 1, raw, u);
@@ -127,10 +128,9 @@ static qk_status_t choose(const qk_gauge_file_t *file, const qk_gauge_info_t rea
 
 /* T and the other extents, as they stand in the header, and the plaquette (times 3). */
 static void header(const uint8_t head[HEADER], int64_t n[4], double *plaquette) {
-  uint64_t bits =
-      (uint64_t)qk_gauge_load_u32(head + 20, false) << 32 | qk_gauge_load_u32(head + 16, false);
+  uint64_t bits = qk_bytes_u64(head + 16, false);
   memcpy(plaquette, &bits, sizeof *plaquette);
-  for (int i = 0; i < 4; i++) n[i] = (int32_t)qk_gauge_load_u32(head + 4 * i, false);
+  for (int i = 0; i < 4; i++) n[i] = (int32_t)qk_bytes_u32(head + 4 * i, false);
 }
 
 /* There is no magic number: extents and a plaquette that can be. */
@@ -149,7 +149,7 @@ qk_status_t qk_gauge_openqcd_probe(const qk_gauge_file_t *file, qk_gauge_info_t 
   uint8_t head[HEADER];
   double plaquette;
   int64_t n[4];
-  qk_status_t read = qk_gauge_file_read(file, head, HEADER, 0, err);
+  qk_status_t read = qk_infile_read(&file->in, head, HEADER, 0, err);
   if (read != QK_OK) return read;
   if (!qk_gauge_openqcd_is(head, HEADER))
     return qk_fail(err, QK_BAD_FORMAT, "no header of openQCD or DDalphaAMG");
@@ -168,7 +168,7 @@ qk_status_t qk_gauge_openqcd_probe(const qk_gauge_file_t *file, qk_gauge_info_t 
   for (int i = 0; i < 2; i++) {
     qk_status_t status = qk_gauge_set_dims(dims[i], &reading[i], err);
     if (status != QK_OK) return status;
-    status = qk_gauge_set_data(HEADER, file->size - HEADER, &reading[i], err);
+    status = qk_gauge_set_data(HEADER, file->in.size - HEADER, &reading[i], err);
     if (status != QK_OK) return status;
   }
   int chosen;
@@ -236,7 +236,7 @@ static qk_status_t read_rows(const void *arg, int64_t piece, uint8_t *raw, qk_er
   for (int k = 0; k < 2 * pieces_along(r, 1) && status == QK_OK; k++) {
     if (!row_at(r, piece, k, &row)) continue;
     const int64_t at = HEADER + site_openqcd(r->info->dims, row.g) / 2 * RECORD;
-    status = qk_gauge_file_read(r->file, raw, (int64_t)row.n * RECORD, at, err);
+    status = qk_infile_read(&r->file->in, raw, (int64_t)row.n * RECORD, at, err);
     raw += (int64_t)row.n * RECORD;
   }
   return status;

@@ -34,8 +34,8 @@ const char *qk_gauge_formats(char text[QK_GAUGE_FORMATS_MAX]) {
 
 static qk_status_t probe_file(const qk_gauge_file_t *file, qk_gauge_info_t *info, qk_err_t *err) {
   uint8_t head[QK_GAUGE_HEAD] = {0};
-  int64_t n = file->size < QK_GAUGE_HEAD ? file->size : QK_GAUGE_HEAD;
-  qk_status_t status = qk_gauge_file_read(file, head, n, 0, err);
+  int64_t n = file->in.size < QK_GAUGE_HEAD ? file->in.size : QK_GAUGE_HEAD;
+  qk_status_t status = qk_infile_read(&file->in, head, n, 0, err);
   if (status != QK_OK) return status;
   int i = 0;
   while (i < FORMATS && !formats[i].is(head, n)) i++;
@@ -64,12 +64,11 @@ qk_status_t qk_gauge_probe(const char *path, const int dims_hint[4], qk_gauge_in
   } else if (qk_gauge_is_memory(path)) {
     status = qk_gauge_memory_probe(path, &found, err);
   } else {
-    qk_gauge_file_t file;
-    status = qk_gauge_file_open(path, &file, err);
+    qk_gauge_file_t file = {.dims_hint = dims_hint};
+    status = qk_infile_open(path, &file.in, err);
     if (status == QK_OK) {
-      file.dims_hint = dims_hint;
       status = probe_file(&file, &found, err);
-      qk_gauge_file_close(&file);
+      qk_infile_close(&file.in);
     }
   }
   if (status != QK_OK) {

@@ -52,7 +52,7 @@ static qk_status_t read_piece(const void *arg, int64_t piece, uint8_t *raw, qk_e
   for (int64_t n = piece * s->piece, take; n < end && status == QK_OK; n += take) {
     take = part_of(s, n, end);
     const int64_t at = s->info->data_offset + global_site(&s->geom->lat, n) * s->bytes;
-    status = qk_gauge_file_read(s->file, raw, take * s->bytes, at, err);
+    status = qk_infile_read(&s->file->in, raw, take * s->bytes, at, err);
     raw += take * s->bytes;
   }
   return status;
@@ -103,14 +103,14 @@ static qk_status_t read_local(const char *path, const qk_gauge_info_t *info, con
     qk_gauge_builtin_fill(info, geom, links);
     return QK_OK;
   }
-  qk_gauge_file_t file;
+  qk_gauge_file_t file = {.dims_hint = NULL};
   qk_status_t status = qk_gauge_is_memory(path) ? qk_gauge_memory_open(path, &file, err)
-                                                : qk_gauge_file_open(path, &file, err);
+                                                : qk_infile_open(path, &file.in, err);
   if (status != QK_OK) return status;
   status = info->layout.order == QK_GAUGE_OPENQCD
                ? qk_gauge_openqcd_read(&file, info, geom, links, watch, err)
                : read_sites(&file, info, geom, links, sum, watch, err);
-  qk_gauge_file_close(&file);
+  qk_infile_close(&file.in);
   return status;
 }
 

@@ -1,37 +1,25 @@
 /* gauge_sum.c: the checksums of the formats, from parts of a lattice; links between file and
  * memory. */
 #include <string.h>
-#include <zlib.h>
 
+#include "daemon/base/bytes.h"
 #include "daemon/base/links/su3.h"
+#include "daemon/base/scidac/sum.h"
 #include "daemon/engine/gauge/gauge_format.h"
-
-/* Words of a file; bytes one by one would take longer than reading them. */
-static uint32_t load_u32(const uint8_t *p, bool big) {
-  uint32_t w;
-  memcpy(&w, p, sizeof w);
-  return big == (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__) ? w : __builtin_bswap32(w);
-}
-
-static uint64_t load_u64(const uint8_t *p, bool big) {
-  uint64_t w;
-  memcpy(&w, p, sizeof w);
-  return big == (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__) ? w : __builtin_bswap64(w);
-}
 
 static uint32_t rotate(uint32_t w, int64_t by) {
   return by == 0 ? w : w << by | w >> (32 - by);
 }
 
-/* QIO: xor of the CRC-32 of each site, rotated by its global index modulo 29 and 31. */
 static void add_scidac(int64_t first, int64_t n, int64_t bytes, const uint8_t *raw,
                        qk_gauge_sum_t *sum) {
   uint32_t a = 0, b = 0;
 #pragma omp parallel for reduction(^ : a, b)
   for (int64_t i = 0; i < n; i++) {
-    uint32_t crc = (uint32_t)crc32(0, raw + i * bytes, (uInt)bytes);
-    a ^= rotate(crc, (first + i) % 29);
-    b ^= rotate(crc, (first + i) % 31);
+    uint32_t site[2] = {0, 0};
+    qk_scidac_sum_add(first + i, 1, bytes, raw + i * bytes, site);
+    a ^= site[0];
+    b ^= site[1];
   }
   sum->x[0] ^= a;
   sum->x[1] ^= b;
@@ -41,7 +29,7 @@ static void add_milc(bool big, int64_t first, int64_t n, const uint8_t *raw, qk_
   uint32_t a = 0, b = 0;
 #pragma omp parallel for reduction(^ : a, b)
   for (int64_t i = 0; i < n; i++) {
-    uint32_t w = load_u32(raw + 4 * i, big);
+    uint32_t w = qk_bytes_u32(raw + 4 * i, big);
     a ^= rotate(w, (first + i) % 29);
     b ^= rotate(w, (first + i) % 31);
   }
@@ -52,7 +40,7 @@ static void add_milc(bool big, int64_t first, int64_t n, const uint8_t *raw, qk_
 static void add_nersc(bool big, int64_t n, const uint8_t *raw, qk_gauge_sum_t *sum) {
   uint64_t s = 0;
 #pragma omp parallel for reduction(+ : s)
-  for (int64_t i = 0; i < n; i++) s += load_u32(raw + 4 * i, big);
+  for (int64_t i = 0; i < n; i++) s += qk_bytes_u32(raw + 4 * i, big);
   sum->sum += s;
 }
 
@@ -83,12 +71,12 @@ void qk_gauge_sum_words(const qk_gauge_layout_t *layout, const qk_gauge_sum_t *s
 
 static double load_real(const uint8_t *p, int bits, bool big) {
   if (bits == 32) {
-    uint32_t w = load_u32(p, big);
+    uint32_t w = qk_bytes_u32(p, big);
     float f;
     memcpy(&f, &w, sizeof f);
     return f;
   }
-  uint64_t w = load_u64(p, big);
+  uint64_t w = qk_bytes_u64(p, big);
   double d;
   memcpy(&d, &w, sizeof d);
   return d;

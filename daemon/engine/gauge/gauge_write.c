@@ -9,6 +9,8 @@
 
 #include "daemon/base/file.h"
 #include "daemon/base/mem.h"
+#include "daemon/base/scidac/lime.h"
+#include "daemon/base/scidac/sum.h"
 #include "daemon/engine/gauge/gauge_format.h"
 
 enum { PIECE = 8 << 20, HEADER_MAX = 1024, TAG = 0x6c69 };
@@ -122,34 +124,31 @@ out:
   return status;
 }
 
-/* flags: 0x8000 begins a LIME message, 0x4000 ends it. */
-static qk_status_t put_record(int fd, const char *type, int flags, int64_t bytes, const char *text,
-                              qk_err_t *err) {
-  uint8_t head[144] = {0x45, 0x67, 0x89, 0xab, 0, 1, (uint8_t)(flags >> 8), (uint8_t)flags};
-  static const char zeros[8];
-  for (int i = 0; i < 8; i++) head[8 + i] = (uint8_t)(bytes >> (56 - 8 * i));
-  memcpy(head + 16, type, strlen(type));
-  qk_status_t status = put(fd, head, sizeof head, err);
-  if (status != QK_OK || text == NULL) return status;
-  status = put(fd, text, bytes, err);
-  return status == QK_OK ? put(fd, zeros, (8 - bytes % 8) % 8, err) : status;
+static int print_format(const output_t *o, char text[HEADER_MAX]) {
+  const int *d = o->info.dims;
+  return snprintf(text, HEADER_MAX,
+                  "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+                  "<ildgFormat xmlns=\"http://www.lqcd.org/ildg\""
+                  " xmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\""
+                  " xsi:schemaLocation=\"http://www.lqcd.org/ildg/filefmt.xsd\">\n"
+                  "  <version>1.0</version>\n  <field>su3gauge</field>\n"
+                  "  <precision>%d</precision>\n  <lx>%d</lx>\n  <ly>%d</ly>\n  <lz>%d</lz>\n"
+                  "  <lt>%d</lt>\n</ildgFormat>\n",
+                  o->info.bits, d[0], d[1], d[2], d[3]);
+}
+
+/* fd < 0: nowhere. */
+static qk_status_t put_record(int fd, const char *type, unsigned flags, int64_t bytes,
+                              const char *text, qk_err_t *err) {
+  return fd < 0 ? QK_OK : qk_lime_put(fd, type, flags, bytes, text, err);
 }
 
 static qk_status_t put_ildg(const output_t *o, int fd, qk_err_t *err) {
-  static const char xml[] = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n";
-  const int *d = o->info.dims;
-  char text[HEADER_MAX];
+  char text[HEADER_MAX], checksum[QK_SCIDAC_SUM_TEXT];
   uint32_t word[2];
   qk_gauge_sum_t sum = {0};
-  int n = snprintf(text, sizeof text,
-                   "%s<ildgFormat xmlns=\"http://www.lqcd.org/ildg\""
-                   " xmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\""
-                   " xsi:schemaLocation=\"http://www.lqcd.org/ildg/filefmt.xsd\">\n"
-                   "  <version>1.0</version>\n  <field>su3gauge</field>\n"
-                   "  <precision>%d</precision>\n  <lx>%d</lx>\n  <ly>%d</ly>\n  <lz>%d</lz>\n"
-                   "  <lt>%d</lt>\n</ildgFormat>\n",
-                   xml, o->info.bits, d[0], d[1], d[2], d[3]);
-  qk_status_t status = put_record(fd, "ildg-format", 0x8000, n, text, err);
+  const int n = print_format(o, text);
+  qk_status_t status = put_record(fd, "ildg-format", QK_LIME_BEGIN, n, text, err);
   if (status == QK_OK) { /* a multiple of 8: no padding */
     int64_t bytes = o->geom->volume * qk_gauge_site_bytes(&o->info);
     status = put_record(fd, "ildg-binary-data", 0, bytes, NULL, err);
@@ -157,11 +156,8 @@ static qk_status_t put_ildg(const output_t *o, int fd, qk_err_t *err) {
   status = put_links(o, fd, status, &sum, err);
   if (status != QK_OK) return status;
   qk_gauge_sum_words(&o->info.layout, &sum, word);
-  n = snprintf(text, sizeof text,
-               "%s<scidacChecksum><version>1.0</version><suma>%08" PRIx32 "</suma><sumb>%08" PRIx32
-               "</sumb></scidacChecksum>\n",
-               xml, word[0], word[1]);
-  return put_record(fd, "scidac-checksum", 0x4000, n, text, err);
+  const int bytes = qk_scidac_sum_print(word, checksum);
+  return put_record(fd, "scidac-checksum", QK_LIME_END, bytes, checksum, err);
 }
 
 /* The checksum stands before the links: one pass to find it, another to write. */
