@@ -45,9 +45,9 @@ static bool is_noise(const char *source) {
 }
 
 /* Column i must be a solution, of the same source as the first column. */
-static qk_status_t check_column(qk_h5file_t *file, int64_t i, const qk_h5column_t *first,
+static qk_status_t check_column(qk_fieldfile_t *file, int64_t i, const qk_h5column_t *first,
                                 qk_h5column_t *column, qk_err_t *err) {
-  const qk_status_t status = qk_h5file_column(file, i, column, err);
+  const qk_status_t status = qk_fieldfile_column(file, i, column, err);
   if (status != QK_OK) return status;
   if (column->status != QK_OK)
     return qk_fail(err, QK_BAD_ARGUMENT,
@@ -63,8 +63,8 @@ static qk_status_t check_column(qk_h5file_t *file, int64_t i, const qk_h5column_
 
 /* The columns must be solutions of one source on one time slice, and unless it is noise, of its
  * twelve components. */
-static qk_status_t check_columns(qk_h5file_t *file, qk_correlator_t *corr, qk_err_t *err) {
-  const int64_t n = qk_h5file_nrhs(file);
+static qk_status_t check_columns(qk_fieldfile_t *file, qk_correlator_t *corr, qk_err_t *err) {
+  const int64_t n = qk_fieldfile_nrhs(file);
   qk_h5column_t first = {0}, column;
   unsigned components = 0;
   for (int64_t i = 0; i < n; i++) {
@@ -96,11 +96,11 @@ static void add_norms(qk_correlator_t *corr, const double *x, int64_t reals) {
   }
 }
 
-qk_status_t qk_correlator_compute(qk_h5file_t *file, const char *channel, qk_correlator_t *corr,
+qk_status_t qk_correlator_compute(qk_fieldfile_t *file, const char *channel, qk_correlator_t *corr,
                                   qk_err_t *err) {
   if (strcmp(channel, "pion") != 0)
     return qk_fail(err, QK_UNSUPPORTED, "channel \"%s\": only pion is known", channel);
-  const qk_h5meta_t *meta = qk_h5file_meta(file);
+  const qk_h5meta_t *meta = qk_fieldfile_meta(file);
   if (meta->site_reals != QK_H5_SITE_REALS)
     return qk_fail(
         err, QK_UNSUPPORTED,
@@ -108,21 +108,21 @@ qk_status_t qk_correlator_compute(qk_h5file_t *file, const char *channel, qk_cor
         "colours), not for the two flavours of a doublet",
         meta->site_reals, QK_H5_SITE_REALS);
   const int64_t space = (int64_t)meta->dims[0] * meta->dims[1] * meta->dims[2],
-                n = qk_h5file_nrhs(file);
+                n = qk_fieldfile_nrhs(file);
   qk_correlator_t out = {.nt = meta->dims[3]};
   qk_status_t status = check_columns(file, &out, err);
   if (status != QK_OK) return status;
-  double *x = malloc(qk_h5file_rhs_bytes(file, 64));
+  double *x = malloc(qk_fieldfile_rhs_bytes(file, 64));
   out.c = calloc((size_t)out.nt, sizeof *out.c);
   out.meff = calloc((size_t)out.nt, sizeof *out.meff);
   out.mlog = calloc((size_t)out.nt, sizeof *out.mlog);
   if (!x || !out.c || !out.meff || !out.mlog) {
     status = qk_fail(err, QK_NO_MEMORY, "no memory for one right-hand side of %zu bytes",
-                     qk_h5file_rhs_bytes(file, 64));
+                     qk_fieldfile_rhs_bytes(file, 64));
     goto fail;
   }
   for (int64_t i = 0; i < n; i++) {
-    if ((status = qk_h5file_read(file, i, 64, x, err)) != QK_OK) goto fail;
+    if ((status = qk_fieldfile_read(file, i, 64, x, err)) != QK_OK) goto fail;
     add_norms(&out, x, space * meta->site_reals);
   }
   if (is_noise(out.source))

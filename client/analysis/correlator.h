@@ -11,7 +11,7 @@
 #ifndef QK_CLIENT_CORRELATOR_H
 #define QK_CLIENT_CORRELATOR_H
 
-#include "client/analysis/h5file.h"
+#include "client/files/fieldfile.h"
 
 typedef struct qk_correlator {
   int nt, t0;
@@ -23,7 +23,7 @@ typedef struct qk_correlator {
 
 /* channel: "pion". Errors: QK_UNSUPPORTED (channel), QK_BAD_ARGUMENT (the file is not a propagator
  * with one known time slice and converged columns), and those of h5file.h. */
-qk_status_t qk_correlator_compute(qk_h5file_t *file, const char *channel, qk_correlator_t *corr,
+qk_status_t qk_correlator_compute(qk_fieldfile_t *file, const char *channel, qk_correlator_t *corr,
                                   qk_err_t *err);
 void qk_correlator_fini(qk_correlator_t *corr);
 

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/analysis/h5kit.h"
+#include "client/files/h5kit.h"
 #include "daemon/base/version.h"
 
 enum { MOST_TIMES = 1 << 16 };

@@ -18,7 +18,7 @@
 #include <stdbool.h>
 
 #include "client/analysis/channels.h"
-#include "client/analysis/h5meta.h"
+#include "client/files/h5meta.h"
 
 enum { QK_CORRFILE_VERSION = 1, QK_CORR_NAME = 128 };
 

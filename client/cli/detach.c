@@ -113,6 +113,7 @@ static int write_ticket(leaving_t *l, const char *path) {
   char *endpoint = ctl_where_lasting(common->endpoint);
   t.endpoint = endpoint ? endpoint : common->endpoint;
   t.server_key = common->server_key ? server_key : NULL;
+  t.format = qk_field_format_name(ctl_work_format(work));
   t.kind = work->kind;
   t.source = work->described_source ? work->described_source : work->source;
   t.input = input;
@@ -142,6 +143,7 @@ int ctl_detach(ctl_work_t *work) {
                  .give_up = ctl_seconds() + ctl_work_patience(work)};
   char path[QK_PATH_MAX];
   int code = ctl_ticket_path(work->options->out, path);
+  if (code == 0) code = ctl_outcome_fits(work);
   if (code) return code;
   ctl_catch_signals();
   ctl_progress_begin(&l.progress, work->nrhs, work->options->progress);

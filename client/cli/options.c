@@ -18,6 +18,12 @@ void ctl_source(const struct argp_state *state, const char *text, qk_source_t *s
   if (qk_source_parse(text, source, &err) != QK_OK) argp_error(state, "--source: %s", err.text);
 }
 
+void ctl_field_format(const struct argp_state *state, const char *name, const char *text,
+                      qk_field_format_t *format) {
+  if (!qk_field_format_parse(text, format))
+    argp_error(state, "--%s=%s: must be hdf5, scidac or usqcd", name, text);
+}
+
 void ctl_filespec(const struct argp_state *state, const char *name, const char *text, bool source,
                   qk_filespec_t *file) {
   qk_err_t err = {0};
@@ -32,6 +38,9 @@ static void finish(const struct argp_state *state, void *values) {
   if (!o->has_tol && (o->params.tol_abs > 0 || o->params.tol_hq > 0)) o->params.tol = 0;
   if (o->file.path[0] && !o->can_file)
     argp_error(state, "--sink is for propagator, sequential, solve and apply");
+  if (o->has_format && !o->can_file)
+    argp_error(state, "--format is for propagator, sequential, solve and apply");
+  if (o->has_format && o->file.path[0]) argp_error(state, "--format is for --out, not for --sink");
   if (o->file.path[0] && o->out) argp_error(state, "--out and --sink are both given");
   if (o->file.path[0] && o->detach_s) argp_error(state, "--detach needs --out");
   if (!o->out && !o->out_optional && !o->file.path[0]) argp_error(state, "--out is required");
@@ -120,6 +129,13 @@ static void take_client(const struct argp_state *state, const char *name, char *
   o->has_client = true;
 }
 
+static void take_format(const struct argp_state *state, const char *name, char *text,
+                        void *values) {
+  ctl_solve_options_t *o = values;
+  ctl_field_format(state, name, text, &o->format);
+  o->has_format = true;
+}
+
 static void take_sink(const struct argp_state *state, const char *name, char *text, void *values) {
   ctl_solve_options_t *o = values;
   ctl_filespec(state, name, text, false, &o->file);
@@ -133,7 +149,11 @@ static void take_detach(const struct argp_state *state, const char *name, char *
 
 #define AT(member) offsetof(ctl_solve_options_t, member)
 static const qk_option_row_t rows[] = {
-    {"out", QK_OPTION_TEXT, AT(out), "FILE", .help = "HDF5 file for the solutions (required)"},
+    {"out", QK_OPTION_TEXT, AT(out), "FILE", .help = "file for the solutions (required)"},
+    {"format", QK_OPTION_TAKEN, .form = "hdf5|scidac|usqcd", .take = take_format,
+     .help = "propagator, sequential, solve, apply: format of --out: scidac as Chroma, usqcd as "
+             "MILC has "
+             "propagators (scidac for names that end in .lime or .scidac, else hdf5)"},
     {"sink", QK_OPTION_TAKEN, .form = "FILE", .take = take_sink,
      .help =
          "propagator, sequential, solve, apply: file:PATH[,offset=N] instead of --out; the daemon "

@@ -57,7 +57,7 @@ static int set_column(const ctl_outcome_t *o, int64_t rhs, qk_err_t *err) {
   qk_h5column_init(&c);
   if (work->params.source == QUARK_FILE)
     snprintf(c.source, sizeof c.source, "%s", kinds[QUARK_FILE]);
-  if (work->in && qk_h5file_column(work->in, rhs, &c, NULL) != QK_OK)
+  if (work->in && qk_fieldfile_column(work->in, rhs, &c, NULL) != QK_OK)
     snprintf(c.source, sizeof c.source, "%s", kinds[QUARK_UPLOAD]);
   if (work->column) {
     const quark_column_t *from = &work->column[rhs];
@@ -83,7 +83,19 @@ static int set_column(const ctl_outcome_t *o, int64_t rhs, qk_err_t *err) {
   c.hq_residual = result->hq_residual;
   c.iterations = (int64_t)result->iterations;
   c.seconds = result->seconds;
-  return qk_h5file_set_column(o->out, rhs, &c, err) == QK_OK ? 0 : ctl_fail_file(err);
+  return qk_fieldfile_set_column(o->out, rhs, &c, err) == QK_OK ? 0 : ctl_fail_file(err);
+}
+
+int ctl_outcome_fits(const ctl_work_t *work) {
+  qk_h5meta_t meta;
+  qk_err_t err = {0};
+  if (is_filed(work)) return 0;
+  describe(work, &meta);
+  if (qk_field_format_check(ctl_work_format(work), work->options->out, &meta, work->nrhs, &err) ==
+      QK_OK)
+    return 0;
+  ctl_complain("%s", err.text);
+  return EXIT_USAGE;
 }
 
 int ctl_outcome_open(const ctl_work_t *work, bool ack, ctl_outcome_t *o) {
@@ -91,11 +103,13 @@ int ctl_outcome_open(const ctl_work_t *work, bool ack, ctl_outcome_t *o) {
   const uint32_t *dims = work->report.setup.dims;
   qk_h5meta_t meta;
   qk_err_t err = {0};
-  const int code = ctl_operator_check(&work->report);
+  int code = ctl_operator_check(&work->report);
+  if (code == 0) code = ctl_outcome_fits(work);
   if (code) return code;
   describe(work, &meta);
-  if (!is_filed(work) && qk_h5file_create(work->options->out, &meta, ctl_work_bits(work),
-                                          work->nrhs, &o->out, &err) != QK_OK)
+  if (!is_filed(work) &&
+      qk_fieldfile_create(work->options->out, ctl_work_format(work), &meta, ctl_work_bits(work),
+                          work->nrhs, &o->out, &err) != QK_OK)
     return ctl_fail_file(&err);
   o->field_bytes = (size_t)dims[0] * dims[1] * dims[2] * dims[3] * work->report.setup.site_reals *
                    ((size_t)ctl_work_bits(work) / 8);
@@ -230,15 +244,24 @@ static int verdict(const ctl_outcome_t *o) {
   return code;
 }
 
+/* Why the file could not be made of them. */
+static int not_committed(const ctl_outcome_t *o, const qk_err_t *err) {
+  char why[CTL_RESULT_MAX];
+  for (int64_t i = 0; i < o->work->nrhs; i++)
+    if (o->result[i].status != QUARK_OK && err->code == QK_UNSUPPORTED)
+      ctl_complain("right-hand side %lld: %s", (long long)i, ctl_result_text(&o->result[i], why));
+  return ctl_fail_file(err);
+}
+
 static int commit(ctl_outcome_t *o) {
   qk_err_t err = {0};
   const int code = ctl_outcome_drain(o);
   if (code || !o->writer) return code;
   o->clock = ctl_writer_clocks(o->writer);
   const double begun = ctl_seconds();
-  if (o->any_solution && qk_h5file_commit(o->out, &err) != QK_OK) return ctl_fail_file(&err);
+  if (o->any_solution && qk_fieldfile_commit(o->out, &err) != QK_OK) return not_committed(o, &err);
   o->clock.sync += ctl_seconds() - begun;
-  return 0;
+  return ctl_writer_give_back(o->writer);
 }
 
 int ctl_outcome_finish(ctl_outcome_t *o, bool *written) {
@@ -256,7 +279,7 @@ int ctl_outcome_finish(ctl_outcome_t *o, bool *written) {
 
 void ctl_outcome_close(ctl_outcome_t *o) {
   ctl_writer_destroy(o->writer);
-  qk_h5file_close(o->out);
+  qk_fieldfile_close(o->out);
   free(o->field);
   free(o->result);
 }

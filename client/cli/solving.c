@@ -26,6 +26,11 @@ static batch_t *find_batch(run_t *run, uint64_t request) {
   return NULL;
 }
 
+/* Whether the daemon keeps all solutions until the file is written. */
+static bool gathers(const run_t *run) {
+  return run->outcome.out && qk_fieldfile_gathers(run->outcome.out);
+}
+
 /* After a refusal: makes requests smaller, waits for a full daemon, or returns an exit code. */
 static int refused(run_t *run, const quark_error_t *err) {
   if (err->code == QUARK_TOO_LARGE && run->batch_size > 1 && !run->work->whole) {
@@ -34,8 +39,14 @@ static int refused(run_t *run, const quark_error_t *err) {
   }
   const bool waits = run->next > run->outcome.ended; /* our own work may be what fills the daemon */
   if (!err->retryable || err->code == QUARK_TIMEOUT || err->code == QUARK_SHUTTING_DOWN ||
-      (!waits && ctl_seconds() > run->give_up))
-    return ctl_fail(err);
+      (!waits && ctl_seconds() > run->give_up)) {
+    const int code = ctl_fail(err);
+    if (err->code == QUARK_BUSY && gathers(run))
+      ctl_complain("the daemon keeps %lld solutions until the file can be written, and needs room "
+                   "for all %lld: --format=hdf5 needs two",
+                   (long long)run->outcome.ended, (long long)run->work->nrhs);
+    return code;
+  }
   if (!waits) ctl_pause(err->retry_after_ms ? err->retry_after_ms : RETRY_MS);
   return 0;
 }
@@ -71,7 +82,7 @@ static int take_result(run_t *run, const quark_result_t *result) {
   int code = ctl_outcome_take(&run->outcome, b->first + result->rhs, result);
   if (code || ++b->ended < b->nrhs) return code;
   if ((code = ctl_outcome_drain(&run->outcome))) return code;
-  quark_release(run->work->conn, b->request, NULL);
+  if (!gathers(run)) quark_release(run->work->conn, b->request, NULL);
   b->request = 0;
   return 0;
 }

@@ -20,6 +20,8 @@ typedef struct ctl_solve_options {
   const char *out;
   bool out_optional;         /* set by the command: it may be used without out */
   bool can_detach, can_file; /* set by the command: it has detach_s, file */
+  qk_field_format_t format;  /* of out */
+  bool has_format;           /* false: as the name of out says */
   qk_filespec_t file;        /* the daemon writes the solutions there, not to out; path "": none */
   uint64_t detach_s;         /* seconds; 0: waits for the solutions */
   /* tol, tol_abs, tol_hq, max_iter, deadline, priority, dtype, basis, normalisation, flavour,
@@ -38,6 +40,9 @@ void ctl_smearing(const struct argp_state *state, const char *name, const char *
 /* Parses a flavour, or exits with a usage error. */
 void ctl_flavour(const struct argp_state *state, const char *name, const char *text,
                  int32_t *flavour);
+/* Parses a format of field files, or exits with a usage error. */
+void ctl_field_format(const struct argp_state *state, const char *name, const char *text,
+                      qk_field_format_t *format);
 /* Parses a file that the daemon opens, or exits with a usage error. */
 void ctl_filespec(const struct argp_state *state, const char *name, const char *text, bool source,
                   qk_filespec_t *file);
@@ -56,7 +61,7 @@ typedef struct ctl_work {
   int64_t nrhs;
   bool whole;                   /* one request, as the daemon opens its file */
   const quark_column_t *column; /* generated sources: nrhs of them */
-  qk_h5file_t *in;              /* uploaded sources: the input file */
+  qk_fieldfile_t *in;           /* uploaded sources: the input file */
 } ctl_work_t;
 
 /* Connects and waits until the daemon is ready; fills conn and report. */
@@ -69,6 +74,8 @@ int ctl_columns(const qk_source_t *source, const char *text, const quark_report_
 int ctl_work_run(ctl_work_t *work);
 void ctl_work_end(ctl_work_t *work);
 
+/* Of the output file. */
+qk_field_format_t ctl_work_format(const ctl_work_t *work);
 /* Bits of one real number in the output file: 32 or 64. */
 int ctl_work_bits(const ctl_work_t *work);
 /* Seconds for which a full daemon is asked again. */
@@ -89,7 +96,7 @@ int ctl_detach(ctl_work_t *work);
 
 typedef struct ctl_outcome {
   const ctl_work_t *work;
-  qk_h5file_t *out;
+  qk_fieldfile_t *out;
   quark_result_t *result; /* nrhs */
   void *field;            /* room for one to be uploaded */
   size_t field_bytes;
@@ -100,6 +107,9 @@ typedef struct ctl_outcome {
   double begun;
 } ctl_outcome_t;
 
+/* Whether the format of the output can hold what the work solves for: to be asked before anything
+ * is solved. */
+int ctl_outcome_fits(const ctl_work_t *work);
 /* Begins the output file. It must be closed even if this fails. ack: right-hand sides are
  * acknowledged, those with a solution once it is written. */
 int ctl_outcome_open(const ctl_work_t *work, bool ack, ctl_outcome_t *outcome);

@@ -72,11 +72,12 @@ static int save(const char *path, const char *text) {
 int ctl_ticket_write(const char *path, const ctl_ticket_t *t) {
   char client[2 * QUARK_CLIENT_ID_BYTES + 1];
   ctl_ticket_client(t, client);
-  json_t *root = json_pack("{s:s, s:i, s:s, s:s*, s:s, s:I, s:o, s:s, s:s, s:s*, s:o}", "format",
-                           FORMAT, "version", VERSION, "endpoint", t->endpoint, "server_key",
-                           t->server_key, "client", client, "kept_seconds", (json_int_t)t->kept_s,
-                           "requests", ctl_ticket_parts(t), "kind", t->kind, "source", t->source,
-                           "input", t->input, "setup", setup_json(&t->report));
+  json_t *root =
+      json_pack("{s:s, s:i, s:s, s:s*, s:s, s:I, s:o, s:s, s:s, s:s*, s:s*, s:o}", "format", FORMAT,
+                "version", VERSION, "endpoint", t->endpoint, "server_key", t->server_key, "client",
+                client, "kept_seconds", (json_int_t)t->kept_s, "requests", ctl_ticket_parts(t),
+                "kind", t->kind, "source", t->source, "input", t->input, "output_format", t->format,
+                "setup", setup_json(&t->report));
   char *text = root ? json_dumps(root, JSON_INDENT(1) | JSON_REAL_PRECISION(17)) : NULL;
   json_decref(root);
   if (!text) {
@@ -162,10 +163,11 @@ static bool read_root(ctl_ticket_t *t) {
   const char *format, *client;
   json_int_t version, kept;
   json_t *requests, *setup;
-  if (json_unpack(t->root, "{s:s, s:I, s:s, s?s, s:s, s:I, s:o, s:s, s:s, s?s, s:o}", "format",
+  if (json_unpack(t->root, "{s:s, s:I, s:s, s?s, s:s, s:I, s:o, s:s, s:s, s?s, s?s, s:o}", "format",
                   &format, "version", &version, "endpoint", &t->endpoint, "server_key",
                   &t->server_key, "client", &client, "kept_seconds", &kept, "requests", &requests,
-                  "kind", &t->kind, "source", &t->source, "input", &t->input, "setup", &setup))
+                  "kind", &t->kind, "source", &t->source, "input", &t->input, "output_format",
+                  &t->format, "setup", &setup))
     return false;
   t->kept_s = (uint64_t)kept;
   return strcmp(format, FORMAT) == 0 && version == VERSION && kept > 0 &&

@@ -29,6 +29,7 @@ typedef struct ctl_ticket {
   int parts;
   ctl_part_t part[CTL_TICKET_PARTS];
   const char *kind, *source; /* as in ctl_work_t */
+  const char *format;        /* of the output; NULL: as its name says */
   const char *input;         /* the file of right-hand sides, or NULL */
   quark_report_t report;     /* the members of setup that output files name */
 } ctl_ticket_t;

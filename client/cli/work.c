@@ -23,7 +23,7 @@ int ctl_work_begin(ctl_work_t *work, const ctl_solve_options_t *options) {
 
 void ctl_work_end(ctl_work_t *work) {
   quark_close(work->conn);
-  qk_h5file_close(work->in);
+  qk_fieldfile_close(work->in);
 }
 
 int ctl_columns(const qk_source_t *source, const char *text, const quark_report_t *report,
@@ -37,6 +37,11 @@ int ctl_columns(const qk_source_t *source, const char *text, const quark_report_
   else
     ctl_complain("source %s: %s", text, err.text);
   return err.code == QK_NO_MEMORY ? EXIT_AGAIN : EXIT_USAGE;
+}
+
+qk_field_format_t ctl_work_format(const ctl_work_t *work) {
+  const ctl_solve_options_t *o = work->options;
+  return o->has_format ? o->format : qk_field_format_of(o->out);
 }
 
 int ctl_work_bits(const ctl_work_t *work) {
@@ -53,7 +58,7 @@ int ctl_work_upload(ctl_work_t *work, uint64_t request, int64_t first, uint32_t 
   for (uint32_t i = 0; i < nrhs && !ctl_interrupted(); i++) {
     qk_err_t file_err = {0};
     quark_error_t err;
-    if (qk_h5file_read(work->in, first + i, ctl_work_bits(work), field, &file_err) != QK_OK)
+    if (qk_fieldfile_read(work->in, first + i, ctl_work_bits(work), field, &file_err) != QK_OK)
       return ctl_fail_file(&file_err);
     if (quark_upload(work->conn, request, field, bytes, &err) != QUARK_OK) return ctl_fail(&err);
   }

@@ -17,9 +17,16 @@ typedef struct column {
   void *buffer; /* for what cannot be mapped; the first that is makes it */
 } column_t;
 
+/* A solution that stays until the file is committed. */
+typedef struct held {
+  uint64_t request;
+  uint32_t index;
+  quark_view_t view; /* empty: none */
+} held_t;
+
 struct ctl_writer {
   quark_connection_t *conn;
-  qk_h5file_t *file;
+  qk_fieldfile_t *file;
   size_t bytes; /* of a solution */
   bool ack;
   pthread_t thread;
@@ -33,6 +40,9 @@ struct ctl_writer {
   quark_error_t err;  /* failed: why, if it is not the file */
   ctl_clocks_t clock; /* fetch is the caller's */
   column_t column[COLUMNS];
+  held_t
+      *held; /* of a file that gathers its columns: by right-hand side; the thread's till drain */
+  int64_t nrhs;
 };
 
 /* ---- the thread ---- */
@@ -40,9 +50,15 @@ struct ctl_writer {
 /* The memory of the solution is given back before the daemon is told that it may use it. */
 static bool write_column(ctl_writer_t *w, column_t *c, ctl_clocks_t *clock) {
   const double begun = ctl_seconds();
-  bool ok = qk_h5file_write(w->file, c->rhs, c->view.data, &w->file_err) == QK_OK;
+  const bool stays = w->held && c->view.mapped;
+  bool ok = qk_fieldfile_write(w->file, c->rhs, c->view.data, stays, &w->file_err) == QK_OK;
+  if (ok && stays) {
+    w->held[c->rhs] = (held_t){c->request, c->index, c->view};
+    c->view = (quark_view_t){.data = NULL};
+    return true;
+  }
   const double written = ctl_seconds();
-  if (ok) qk_h5file_push(w->file);
+  if (ok) qk_fieldfile_push(w->file);
   clock->write = written - begun;
   clock->sync = ctl_seconds() - written;
   quark_view_close(&c->view);
@@ -83,11 +99,14 @@ static bool start(ctl_writer_t *w) {
   return started;
 }
 
-int ctl_writer_create(quark_connection_t *conn, qk_h5file_t *file, size_t bytes, bool ack,
+int ctl_writer_create(quark_connection_t *conn, qk_fieldfile_t *file, size_t bytes, bool ack,
                       ctl_writer_t **writer) {
   ctl_writer_t *w = calloc(1, sizeof *w);
-  if (w) {
-    *w = (ctl_writer_t){.conn = conn, .file = file, .bytes = bytes, .ack = ack};
+  const int64_t nrhs = qk_fieldfile_gathers(file) ? qk_fieldfile_nrhs(file) : 0;
+  held_t *held = nrhs ? calloc((size_t)nrhs, sizeof *held) : NULL;
+  if (w && (held || !nrhs)) {
+    *w = (ctl_writer_t){
+        .conn = conn, .file = file, .bytes = bytes, .ack = ack, .held = held, .nrhs = nrhs};
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->changed, NULL);
     if (start(w)) {
@@ -96,8 +115,9 @@ int ctl_writer_create(quark_connection_t *conn, qk_h5file_t *file, size_t bytes,
     }
     pthread_cond_destroy(&w->changed);
     pthread_mutex_destroy(&w->lock);
-    free(w);
   }
+  free(held);
+  free(w);
   ctl_complain("no memory for a thread that writes the file");
   return EXIT_AGAIN;
 }
@@ -113,8 +133,10 @@ void ctl_writer_destroy(ctl_writer_t *w) {
     quark_view_close(&w->column[i].view);
     free(w->column[i].buffer);
   }
+  for (int64_t i = 0; i < w->nrhs; i++) quark_view_close(&w->held[i].view);
   pthread_cond_destroy(&w->changed);
   pthread_mutex_destroy(&w->lock);
+  free(w->held);
   free(w);
 }
 
@@ -159,6 +181,18 @@ int ctl_writer_take(ctl_writer_t *w, int64_t rhs, const quark_result_t *result) 
   w->taken++;
   pthread_cond_broadcast(&w->changed);
   pthread_mutex_unlock(&w->lock);
+  return 0;
+}
+
+int ctl_writer_give_back(ctl_writer_t *w) {
+  quark_error_t err;
+  for (int64_t i = 0; i < w->nrhs; i++) {
+    held_t *h = &w->held[i];
+    if (!h->view.data) continue;
+    quark_view_close(&h->view);
+    if (w->ack && quark_ack(w->conn, h->request, (int32_t)h->index, &err) != QUARK_OK)
+      return ctl_fail(&err);
+  }
   return 0;
 }
 

@@ -2,7 +2,9 @@
  * writer.h: solutions on their way from the daemon into a file: one is written, on a thread of its
  * own, while the next is fetched.
  *
- * Memory   Of two solutions: the daemon's, if it can be mapped, else two buffers.
+ * Memory   Of two solutions: the daemon's, if it can be mapped, else two buffers. A file that is
+ *          written from all its columns at once (fieldfile.h) has those of the daemon until it is
+ *          committed.
  * Threads  One thread makes all calls. It must not touch the file between create and drain or
  *          destroy, but for its columns.
  * Errors   What fails on the writer's thread is told by the next call; nothing is written after it.
@@ -23,7 +25,7 @@ typedef struct ctl_clocks {
 } ctl_clocks_t;
 
 /* bytes: of a solution. ack: each is acknowledged once it is written. */
-int ctl_writer_create(quark_connection_t *conn, qk_h5file_t *file, size_t bytes, bool ack,
+int ctl_writer_create(quark_connection_t *conn, qk_fieldfile_t *file, size_t bytes, bool ack,
                       ctl_writer_t **writer);
 /* Fetches a solution, which is written as right-hand side rhs of the file some time later. Waits
  * while two are on their way. */
@@ -32,6 +34,8 @@ int ctl_writer_take(ctl_writer_t *writer, int64_t rhs, const quark_result_t *res
 int ctl_writer_check(ctl_writer_t *writer);
 /* Waits until all solutions are written. */
 int ctl_writer_drain(ctl_writer_t *writer);
+/* After drain, once the file is committed: gives back the solutions that it was written from. */
+int ctl_writer_give_back(ctl_writer_t *writer);
 /* After drain. */
 ctl_clocks_t ctl_writer_clocks(const ctl_writer_t *writer);
 /* NULL-safe. Solutions that wait are not written. */

@@ -205,7 +205,7 @@ static int show_pion(const options_t *o, const char *source, const qk_correlator
 }
 
 static int contract_file(const options_t *o) {
-  qk_h5file_t *file = NULL;
+  qk_fieldfile_t *file = NULL;
   qk_correlator_t corr = {0};
   qk_err_t err = {0};
   int code;
@@ -215,16 +215,16 @@ static int contract_file(const options_t *o) {
                  o->channels);
     return EXIT_USAGE;
   }
-  if (qk_h5file_open(o->argument[0], NULL, &file, &err) != QK_OK) return ctl_fail_file(&err);
+  if (qk_fieldfile_open(o->argument[0], NULL, &file, &err) != QK_OK) return ctl_fail_file(&err);
   if (qk_correlator_compute(file, "pion", &corr, &err) != QK_OK) {
     qk_err_prefix(&err, "%s", o->argument[0]);
     code = ctl_fail_file(&err);
   } else {
-    const char *source = qk_h5file_meta(file)->source;
+    const char *source = qk_fieldfile_meta(file)->source;
     code = show_pion(o, *source ? source : corr.source, &corr);
   }
   qk_correlator_fini(&corr);
-  qk_h5file_close(file);
+  qk_fieldfile_close(file);
   return code;
 }
 

@@ -21,10 +21,19 @@ static void finish(const struct argp_state *state, void *values) {
   if (!o->path) argp_error(state, "a ticket is required");
 }
 
+static void take_format(const struct argp_state *state, const char *name, char *text,
+                        void *values) {
+  options_t *o = values;
+  ctl_field_format(state, name, text, &o->solve.format);
+  o->solve.has_format = true;
+}
+
 #define AT(member) offsetof(options_t, member)
 static const qk_option_row_t rows[] = {
     {"out", QK_OPTION_TEXT, AT(solve.out), "FILE",
-     .help = "HDF5 file for the solutions (TICKET without .ticket)"},
+     .help = "file for the solutions (TICKET without .ticket)"},
+    {"format", QK_OPTION_TAKEN, .form = "hdf5|scidac|usqcd", .take = take_format,
+     .help = "its format (that of the command which left the ticket)"},
     {"status", QK_OPTION_FLAG, AT(status),
      .help = "only print how many right-hand sides have ended"},
     {"no-wait", QK_OPTION_FLAG, AT(no_wait),
@@ -105,13 +114,13 @@ static int connect_as_client(fetching_t *f) {
 
 /* Opens the file of right-hand sides, if it is still there: its columns are copied. */
 static void open_input(fetching_t *f) {
-  qk_h5file_t *in = NULL;
+  qk_fieldfile_t *in = NULL;
   qk_err_t err = {0};
-  if (!f->ticket.input || qk_h5file_open(f->ticket.input, NULL, &in, &err) != QK_OK) return;
-  if (qk_h5file_nrhs(in) == f->work.nrhs)
+  if (!f->ticket.input || qk_fieldfile_open(f->ticket.input, NULL, &in, &err) != QK_OK) return;
+  if (qk_fieldfile_nrhs(in) == f->work.nrhs)
     f->work.in = in;
   else
-    qk_h5file_close(in);
+    qk_fieldfile_close(in);
 }
 
 /* Makes the work again as it was submitted. */
@@ -277,6 +286,12 @@ static int find_out(options_t *o, char path[QK_PATH_MAX]) {
   return 0;
 }
 
+/* As the command would have written it, unless the options say otherwise. */
+static void take_ticket_format(const ctl_ticket_t *ticket, ctl_solve_options_t *o) {
+  if (!o->has_format && ticket->format)
+    o->has_format = qk_field_format_parse(ticket->format, &o->format);
+}
+
 int ctl_fetch(int argc, char **argv) {
   static const char about[] =
       "Waits for the solutions of a command that was run with --detach and writes the same "
@@ -290,6 +305,7 @@ int ctl_fetch(int argc, char **argv) {
   fetching_t f = {.options = &o, .lock = -1};
   int code = find_out(&o, out);
   if (code == 0) code = ctl_ticket_read(o.path, &f.ticket);
+  if (code == 0) take_ticket_format(&f.ticket, &o.solve);
   if (code == 0) code = lock_ticket(&f);
   if (code == 0) code = attach(&f);
   if (code == 0 && (o.status || o.no_wait)) code = look(&f);

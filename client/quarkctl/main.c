@@ -25,6 +25,7 @@ static const struct {
     {"default", "choose the setup for requests that name none", ctl_default},
     {"cancel", "cancel requests of another process", ctl_cancel},
     {"shutdown", "end the daemon", ctl_shutdown},
+    {"selftest", "look whether quarkd works on this machine", ctl_selftest},
     {"keygen", "make a pair of keys", ctl_keygen},
 };
 enum { NCOMMAND = sizeof commands / sizeof commands[0] };

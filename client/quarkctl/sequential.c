@@ -144,12 +144,18 @@ static int solve_second(const options_t *o, ctl_work_t *work, quark_column_t *co
   snprintf(text, sizeof text, "gamma=%s,t=%d,p=%d:%d:%d,smear=%.64s%s", gamma, o->sink.t,
            o->sink.px, o->sink.py, o->sink.pz, smear, first < 0 ? ",flavour=-1" : "");
   work->column = columns;
-  work->kind = "propagator";
-  work->source = o->text;
   work->sequential = text;
   work->params.source = QUARK_SEQUENTIAL;
   work->params.smear = o->solve.sink;
   return ctl_work_run(work);
+}
+
+/* Before anything is solved. */
+static int check_output(const options_t *o, ctl_work_t *work) {
+  work->kind = "propagator";
+  work->source = o->text;
+  work->sequential = "gamma"; /* until it is in words */
+  return ctl_outcome_fits(work);
 }
 
 int ctl_sequential(int argc, char **argv) {
@@ -169,6 +175,7 @@ int ctl_sequential(int argc, char **argv) {
   if (code == 0) code = ctl_operator_check_usual(&work.report, "sequential sources");
   if (code == 0) code = check_sink(&o, &work.report);
   if (code == 0) code = ctl_columns(&o.source, o.text, &work.report, &work.nrhs, &columns);
+  if (code == 0) code = check_output(&o, &work);
   if (code == 0) code = keep_first(&o, &work, columns, &request);
   if (code == 0) {
     code = solve_second(&o, &work, columns, request);

@@ -3,6 +3,7 @@
 
 #include "client/cli/operator.h"
 #include "client/cli/solving.h"
+#include "client/files/h5file.h"
 
 typedef struct options {
   ctl_solve_options_t solve;
@@ -57,7 +58,7 @@ static void finish_apply(const struct argp_state *state, void *values) {
 #define AT(member) offsetof(options_t, member)
 static const qk_option_row_t input_rows[] = {
     {"in", QK_OPTION_TEXT, AT(in), "FILE",
-     .help = "HDF5 file with right-hand sides (this or --source)"},
+     .help = "HDF5 or SciDAC file with right-hand sides (this or --source)"},
     {"source", QK_OPTION_TAKEN, .form = "FILE", .take = take_source,
      .help = "file:PATH[,offset=N][,size=N][,nrhs=N]: the daemon reads the fields from this file, "
              "as on the wire"},
@@ -80,9 +81,9 @@ static const qk_option_table_t apply_table = {
     .row = apply_rows, .group = 1, .finish = finish_apply};
 
 /* Takes precision and basis from the file if the user gives none. They must not disagree. */
-static int settle(const options_t *o, const qk_h5file_t *in, quark_params_t *params) {
-  const qk_h5meta_t *meta = qk_h5file_meta(in);
-  if (!o->solve.has_dtype) params->dtype = qk_h5file_bits(in) == 32 ? QUARK_F32 : QUARK_F64;
+static int settle(const options_t *o, const qk_fieldfile_t *in, quark_params_t *params) {
+  const qk_h5meta_t *meta = qk_fieldfile_meta(in);
+  if (!o->solve.has_dtype) params->dtype = qk_fieldfile_bits(in) == 32 ? QUARK_F32 : QUARK_F64;
   if (!*meta->basis) return 0;
   quark_basis_t basis;
   if (!quark_basis_parse(meta->basis, &basis)) {
@@ -98,10 +99,10 @@ static int settle(const options_t *o, const qk_h5file_t *in, quark_params_t *par
   return 0;
 }
 
-static int check_site_reals(const options_t *o, const qk_h5file_t *in,
+static int check_site_reals(const options_t *o, const qk_fieldfile_t *in,
                             const quark_report_t *report) {
   const qk_shape_t shape = ctl_operator_shape(report);
-  const int32_t found = qk_h5file_meta(in)->site_reals;
+  const int32_t found = qk_fieldfile_meta(in)->site_reals;
   if ((uint32_t)found == shape.site_reals) return 0;
   ctl_complain(
       "%s: fields of %d real numbers at a site, but those of setup %s, %s, have %u: a file "
@@ -111,8 +112,8 @@ static int check_site_reals(const options_t *o, const qk_h5file_t *in,
   return EXIT_DATA;
 }
 
-static int check_dims(const options_t *o, const qk_h5file_t *in, const quark_report_t *report) {
-  const int32_t *found = qk_h5file_meta(in)->dims;
+static int check_dims(const options_t *o, const qk_fieldfile_t *in, const quark_report_t *report) {
+  const int32_t *found = qk_fieldfile_meta(in)->dims;
   const uint32_t *want = report->setup.dims;
   for (int mu = 0; mu < 4; mu++)
     if ((uint32_t)found[mu] != want[mu]) {
@@ -131,7 +132,7 @@ static void take_input(const options_t *o, ctl_work_t *work) {
   work->params.source = QUARK_UPLOAD;
   work->nrhs = file->nrhs ? file->nrhs : 1;
   if (o->in) {
-    work->nrhs = qk_h5file_nrhs(work->in);
+    work->nrhs = qk_fieldfile_nrhs(work->in);
     return;
   }
   work->params.source = QUARK_FILE;
@@ -152,12 +153,12 @@ static void describe(options_t *o, ctl_work_t *work) {
 }
 
 static int run(options_t *o) {
-  qk_h5file_t *in = NULL;
+  qk_fieldfile_t *in = NULL;
   qk_err_t err = {0};
-  if (o->in && qk_h5file_open(o->in, o->dataset, &in, &err) != QK_OK) return ctl_fail_file(&err);
+  if (o->in && qk_fieldfile_open(o->in, o->dataset, &in, &err) != QK_OK) return ctl_fail_file(&err);
   int code = in ? settle(o, in, &o->solve.params) : 0;
   if (code) {
-    qk_h5file_close(in);
+    qk_fieldfile_close(in);
     return code;
   }
   ctl_work_t work;

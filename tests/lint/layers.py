@@ -69,11 +69,13 @@ rooms('client', {'daemon/base', 'proto', 'client'}, {  # client itself: quark.h
     'libquark/connection': '',
     'libquark/request': 'libquark/connection',
     'libquark': 'libquark/connection libquark/request',
-    'analysis': '',
-    'cli': 'analysis',
+    'files': '',
+    'analysis': 'files',
+    'cli': 'analysis files',
     'bench': 'cli',
-    'workflow': 'cli analysis',
-    'quarkctl': 'cli bench workflow analysis',
+    'workflow': 'cli analysis files',
+    'selftest': 'cli workflow',
+    'quarkctl': 'cli bench workflow selftest analysis files',
 })
 ALLOWED['client'] = {'daemon/base', 'proto'}
 EXCEPTIONS = {}

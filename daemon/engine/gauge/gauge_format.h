@@ -11,8 +11,8 @@
 #ifndef QK_ENGINE_GAUGE_FORMAT_H
 #define QK_ENGINE_GAUGE_FORMAT_H
 
-#include "daemon/base/infile.h"
-#include "daemon/base/parse.h"
+#include "daemon/base/formats/infile.h"
+#include "daemon/base/formats/parse.h"
 #include "daemon/engine/gauge/gauge.h"
 
 enum {

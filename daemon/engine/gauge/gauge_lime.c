@@ -1,5 +1,5 @@
 /*
- * gauge_lime.c: ILDG and SciDAC files in their LIME container (daemon/base/scidac).
+ * gauge_lime.c: ILDG and SciDAC files in their LIME container (daemon/base/formats).
  *
  * The links are the one record ildg-binary-data or scidac-binary-data: big endian, site by site
  * with x fastest, mu = x,y,z,t. Around it stand texts: extents and precision in ildg-format or in
@@ -12,10 +12,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/base/formats/lime.h"
+#include "daemon/base/formats/sum.h"
+#include "daemon/base/formats/tag.h"
 #include "daemon/base/mem.h"
-#include "daemon/base/scidac/lime.h"
-#include "daemon/base/scidac/sum.h"
-#include "daemon/base/scidac/tag.h"
 
 typedef struct lime {
   const qk_gauge_file_t *file;
@@ -181,13 +181,12 @@ static qk_status_t on_record(lime_t *lime, const qk_lime_record_t *record, qk_er
 
 static qk_status_t walk(lime_t *lime, qk_err_t *err) {
   qk_lime_cursor_t cursor = {.file = &lime->file->in};
-  qk_status_t status = QK_OK;
-  while (status == QK_OK && !qk_lime_ends(&cursor)) {
+  while (!qk_lime_ends(&cursor)) {
     qk_lime_record_t record;
-    status = qk_lime_next(&cursor, &record, err);
-    if (status == QK_OK) status = on_record(lime, &record, err);
+    qk_status_t status = qk_lime_next(&cursor, &record, err);
+    if (status != QK_OK || (status = on_record(lime, &record, err)) != QK_OK) return status;
   }
-  return status;
+  return QK_OK;
 }
 
 /* Extents and precision from what the file says, or from the hint and the length of the record. */

@@ -7,7 +7,7 @@
  *   88 uint32 sum29; 92 uint32 sum31: xor over all 32-bit words i of the links of the word rotated
  *   left by i mod 29 and i mod 31.
  */
-#include "daemon/base/bytes.h"
+#include "daemon/base/formats/bytes.h"
 #include "daemon/engine/gauge/gauge_format.h"
 
 #include <inttypes.h>

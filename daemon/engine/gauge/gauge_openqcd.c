@@ -9,7 +9,7 @@
  * many sites as it takes to tell them apart, all of them on a small lattice. qk_gauge_judge later
  * verifies the plaquette of the whole lattice.
  */
-#include "daemon/base/bytes.h"
+#include "daemon/base/formats/bytes.h"
 #include "daemon/engine/gauge/gauge_format.h"
 
 #include <math.h>

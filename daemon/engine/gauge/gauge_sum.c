@@ -2,9 +2,9 @@
  * memory. */
 #include <string.h>
 
-#include "daemon/base/bytes.h"
+#include "daemon/base/formats/bytes.h"
+#include "daemon/base/formats/sum.h"
 #include "daemon/base/links/su3.h"
-#include "daemon/base/scidac/sum.h"
 #include "daemon/engine/gauge/gauge_format.h"
 
 static uint32_t rotate(uint32_t w, int64_t by) {

@@ -8,9 +8,9 @@
 #include <unistd.h>
 
 #include "daemon/base/file.h"
+#include "daemon/base/formats/lime.h"
+#include "daemon/base/formats/sum.h"
 #include "daemon/base/mem.h"
-#include "daemon/base/scidac/lime.h"
-#include "daemon/base/scidac/sum.h"
 #include "daemon/engine/gauge/gauge_format.h"
 
 enum { PIECE = 8 << 20, HEADER_MAX = 1024, TAG = 0x6c69 };

@@ -6,7 +6,7 @@
 
 #include <hdf5.h>
 
-#include "client/analysis/h5file.h"
+#include "client/files/h5file.h"
 
 enum { H5T_REALS = 2 * 4 * 6 * 8 * 24 }; /* of a usual field of the examples */
 

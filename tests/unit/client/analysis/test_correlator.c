@@ -21,22 +21,22 @@ static void teardown(void) {
 TestSuite(correlator, .init = setup, .fini = teardown);
 
 /* Column r is a + r on all components of time slice t = a, so that |x|^2 sums are known numbers. */
-static qk_h5file_t *write_columns(int n, const qk_h5column_t *column) {
+static qk_fieldfile_t *write_columns(int n, const qk_h5column_t *column) {
   qk_h5meta_t meta;
   qk_h5meta_init(&meta);
   const int dims[4] = {LX, LY, LZ, LT};
   memcpy(meta.dims, dims, sizeof dims);
-  qk_h5file_t *f = NULL;
-  cr_assert_eq(qk_h5file_create(path, &meta, 64, n, &f, NULL), QK_OK);
+  qk_fieldfile_t *f = NULL;
+  cr_assert_eq(qk_fieldfile_create(path, QK_FIELD_HDF5, &meta, 64, n, &f, NULL), QK_OK);
   double x[REALS];
   for (int r = 0; r < n; r++) {
     for (int i = 0; i < REALS; i++) x[i] = i / (SPACE * 24) + r;
-    qk_h5file_write(f, r, x, NULL);
-    qk_h5file_set_column(f, r, &column[r], NULL);
+    qk_fieldfile_write(f, r, x, false, NULL);
+    qk_fieldfile_set_column(f, r, &column[r], NULL);
   }
-  cr_assert_eq(qk_h5file_commit(f, NULL), QK_OK);
-  qk_h5file_close(f);
-  cr_assert_eq(qk_h5file_open(path, NULL, &f, NULL), QK_OK);
+  cr_assert_eq(qk_fieldfile_commit(f, NULL), QK_OK);
+  qk_fieldfile_close(f);
+  cr_assert_eq(qk_fieldfile_open(path, NULL, &f, NULL), QK_OK);
   return f;
 }
 
@@ -54,7 +54,7 @@ static void point_columns(qk_h5column_t column[12], int t0) {
 Test(correlator, pion_sums_squares_and_counts_t_from_the_source) {
   qk_h5column_t column[12];
   point_columns(column, 5);
-  qk_h5file_t *f = write_columns(12, column);
+  qk_fieldfile_t *f = write_columns(12, column);
   qk_correlator_t corr;
   cr_assert_eq(qk_correlator_compute(f, "pion", &corr, NULL), QK_OK);
   cr_assert_eq(corr.nt, LT);
@@ -65,7 +65,7 @@ Test(correlator, pion_sums_squares_and_counts_t_from_the_source) {
     cr_expect_float_eq(corr.c[t], want, 1e-12 * want);
   }
   qk_correlator_fini(&corr);
-  qk_h5file_close(f);
+  qk_fieldfile_close(f);
 }
 
 Test(correlator, noise_is_averaged_over_sources_and_sites_of_the_slice) {
@@ -75,21 +75,21 @@ Test(correlator, noise_is_averaged_over_sources_and_sites_of_the_slice) {
     strcpy(column[r].source, "z4");
     column[r].site[3] = 2;
   }
-  qk_h5file_t *f = write_columns(2, column);
+  qk_fieldfile_t *f = write_columns(2, column);
   qk_correlator_t corr;
   cr_assert_eq(qk_correlator_compute(f, "pion", &corr, NULL), QK_OK);
   cr_expect_float_eq(corr.c[0], 24.0 * (2 * 2 + 3 * 3) / 2, 1e-12);
   qk_correlator_fini(&corr);
-  qk_h5file_close(f);
+  qk_fieldfile_close(f);
 }
 
-static void expect_refused(qk_h5file_t *f, const char *channel, qk_status_t code,
+static void expect_refused(qk_fieldfile_t *f, const char *channel, qk_status_t code,
                            const char *word) {
   qk_err_t err = {0};
   qk_correlator_t corr;
   cr_expect_eq(qk_correlator_compute(f, channel, &corr, &err), code);
   cr_expect_not_null(strstr(err.text, word), "\"%s\" has no \"%s\"", err.text, word);
-  qk_h5file_close(f);
+  qk_fieldfile_close(f);
 }
 
 Test(correlator, what_is_not_a_propagator_is_refused) {

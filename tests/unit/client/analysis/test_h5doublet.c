@@ -179,8 +179,9 @@ Test(h5doublet, is_not_contracted) {
   qk_err_t err = {0};
   qk_correlator_t corr = {0};
   write_doublet(32);
-  qk_h5file_t *f = h5t_open();
+  qk_fieldfile_t *f = NULL;
+  cr_assert_eq(qk_fieldfile_open(h5t_path, NULL, &f, &err), QK_OK, "%s", err.text);
   cr_expect_eq(qk_correlator_compute(f, "pion", &corr, &err), QK_UNSUPPORTED);
   cr_expect(!corr.c && strstr(err.text, "two flavours of a doublet"), "%s", err.text);
-  qk_h5file_close(f);
+  qk_fieldfile_close(f);
 }

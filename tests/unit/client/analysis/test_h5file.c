@@ -10,8 +10,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "client/analysis/h5file.h"
-#include "client/analysis/h5kit.h"
+#include "client/files/h5file.h"
+#include "client/files/h5kit.h"
 #include "tests/unit/client/analysis/h5_test_kit.h"
 
 TestSuite(h5file, .init = h5t_setup, .fini = h5t_teardown);

@@ -4,8 +4,8 @@
  * Errors: QK_IO_ERROR with the cause; QK_TRUNCATED with the place where the file ends. They do not
  * name the file.
  */
-#ifndef QK_BASE_INFILE_H
-#define QK_BASE_INFILE_H
+#ifndef QK_BASE_FORMATS_INFILE_H
+#define QK_BASE_FORMATS_INFILE_H
 
 #include <stdint.h>
 

@@ -1,4 +1,4 @@
-#include "daemon/base/scidac/sum.h"
+#include "daemon/base/formats/sum.h"
 
 #include <inttypes.h>
 #include <stdbool.h>
@@ -6,8 +6,8 @@
 #include <string.h>
 #include <zlib.h>
 
-#include "daemon/base/parse.h"
-#include "daemon/base/scidac/tag.h"
+#include "daemon/base/formats/parse.h"
+#include "daemon/base/formats/tag.h"
 
 static uint32_t rotate(uint32_t w, int64_t by) {
   return by == 0 ? w : w << by | w >> (32 - by);

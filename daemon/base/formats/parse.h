@@ -2,8 +2,8 @@
  * parse.h: numbers in texts of others, taken strictly: all of the text is the number, or none is.
  * Pure.
  */
-#ifndef QK_BASE_PARSE_H
-#define QK_BASE_PARSE_H
+#ifndef QK_BASE_FORMATS_PARSE_H
+#define QK_BASE_FORMATS_PARSE_H
 
 #include <stdbool.h>
 #include <stdint.h>

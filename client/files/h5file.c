@@ -1,4 +1,4 @@
-#include "client/analysis/h5file.h"
+#include "client/files/h5file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/analysis/h5meta_impl.h"
+#include "client/files/h5meta_impl.h"
 #include "daemon/base/version.h"
 
 enum { RANK = 8, SPIN = 4, COLOUR = 3, CHUNK_BYTES = 1 << 26, MAX_RHS = 1 << 24 };

@@ -1,4 +1,4 @@
-#include "daemon/base/parse.h"
+#include "daemon/base/formats/parse.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
-#include "daemon/base/scidac/tag.h"
+#include "daemon/base/formats/tag.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-#include "daemon/base/parse.h"
+#include "daemon/base/formats/parse.h"
 
 static const char blanks[] = " \t\r\n";
 

@@ -26,10 +26,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "client/analysis/h5meta.h"
+#include "client/files/h5meta.h"
 #include "daemon/base/err.h"
-
-enum { QK_H5FILE_MAX_EXTENT = 1 << 16 }; /* sites in one direction */
 
 typedef struct qk_h5file qk_h5file_t;
 

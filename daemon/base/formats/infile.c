@@ -1,4 +1,4 @@
-#include "daemon/base/infile.h"
+#include "daemon/base/formats/infile.h"
 
 #include <errno.h>
 #include <fcntl.h>

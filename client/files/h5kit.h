@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "client/analysis/h5meta.h"
+#include "client/files/h5meta.h"
 #include "daemon/base/err.h"
 
 /* Opens a file for reading. QK_IO_ERROR: it is not a regular file, but a FIFO or a folder. A file
@@ -29,23 +29,6 @@ qk_status_t qk_h5_dataset(hid_t at, const char *where, const char *name, hid_t *
 hid_t qk_h5_create(const char *part);
 /* The descriptor by which HDF5 writes the file, which stays HDF5's; -1: there is none. */
 int qk_h5_descriptor(hid_t file);
-
-typedef enum qk_h5kind {
-  QK_H5_TEXT, /* char[]; empty: not known */
-  QK_H5_REAL, /* double; NaN: not known */
-  QK_H5_INT   /* int32_t */
-} qk_h5kind_t;
-
-typedef struct qk_h5attr {
-  const char *name;
-  qk_h5kind_t kind;
-  size_t offset;
-  int count; /* characters with the final zero, or numbers */
-} qk_h5attr_t;
-
-#define QK_H5ATTR(type, name, kind, count)                                                         \
-  { #name, kind, offsetof(type, name), count }
-#define QK_H5ATTR_TEXT(type, name) QK_H5ATTR(type, name, QK_H5_TEXT, (int)sizeof((type *)0)->name)
 
 /* To be called before the first call about a file. HDF5 prints no errors and forgets earlier ones.
  * At the end of the process it does not try again to close what could not be written: HDF5 1.10

@@ -1,6 +1,6 @@
 /* bytes.h: words of files in either byte order, at any address. Pure. */
-#ifndef QK_BASE_BYTES_H
-#define QK_BASE_BYTES_H
+#ifndef QK_BASE_FORMATS_BYTES_H
+#define QK_BASE_FORMATS_BYTES_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-#include "client/analysis/h5kit.h"
+#include "client/files/h5kit.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,12 +1,12 @@
-#include "daemon/base/scidac/lime.h"
+#include "daemon/base/formats/lime.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-#include "daemon/base/bytes.h"
 #include "daemon/base/file.h"
+#include "daemon/base/formats/bytes.h"
+#include "daemon/base/formats/parse.h"
 #include "daemon/base/mem.h"
-#include "daemon/base/parse.h"
 
 static const uint32_t MAGIC = 0x456789ab;
 

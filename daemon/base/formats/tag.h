@@ -7,8 +7,8 @@
  *
  * Errors: QK_BAD_FORMAT (the tag and what is wrong), QK_BAD_GEOMETRY, QK_UNSUPPORTED. Pure.
  */
-#ifndef QK_BASE_SCIDAC_TAG_H
-#define QK_BASE_SCIDAC_TAG_H
+#ifndef QK_BASE_FORMATS_TAG_H
+#define QK_BASE_FORMATS_TAG_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -7,12 +7,12 @@
  * QK_IO_ERROR. Nothing is allocated by what a header says before it is compared with the size of
  * the file.
  */
-#ifndef QK_BASE_SCIDAC_LIME_H
-#define QK_BASE_SCIDAC_LIME_H
+#ifndef QK_BASE_FORMATS_LIME_H
+#define QK_BASE_FORMATS_LIME_H
 
 #include <stdbool.h>
 
-#include "daemon/base/infile.h"
+#include "daemon/base/formats/infile.h"
 
 enum {
   QK_LIME_HEADER = 144,

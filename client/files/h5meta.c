@@ -1,56 +1,11 @@
-#include "client/analysis/h5meta.h"
+#include "client/files/h5meta.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/analysis/h5meta_impl.h"
+#include "client/files/h5meta_impl.h"
 
-void qk_h5meta_init(qk_h5meta_t *meta) {
-  memset(meta, 0, sizeof *meta);
-  meta->kappa = meta->mass = meta->csw = meta->plaquette = NAN;
-  meta->tolerance = meta->tolerance_abs = meta->tolerance_hq = NAN;
-  meta->site_reals = QK_H5_SITE_REALS;
-  for (int i = 0; i < 8; i++) meta->boundary[i] = NAN;
-}
-
-void qk_h5column_init(qk_h5column_t *column) {
-  memset(column, 0, sizeof *column);
-  column->true_residual = column->hq_residual = column->seconds = NAN;
-  column->spin = column->colour = column->gamma = -1;
-  for (int mu = 0; mu < 4; mu++) column->site[mu] = -1;
-}
-
-#define REAL(name, count) QK_H5ATTR(qk_h5meta_t, name, QK_H5_REAL, count)
-#define TEXT(name) QK_H5ATTR_TEXT(qk_h5meta_t, name)
-static const qk_h5attr_t attributes[] = {
-    QK_H5ATTR(qk_h5meta_t, dims, QK_H5_INT, 4),
-    TEXT(kind),
-    TEXT(basis),
-    TEXT(normalisation),
-    TEXT(action),
-    QK_H5ATTR(qk_h5meta_t, site_reals, QK_H5_INT, 1),
-    QK_H5ATTR(qk_h5meta_t, flavour, QK_H5_INT, 1),
-    REAL(kappa, 1),
-    REAL(mass, 1),
-    REAL(csw, 1),
-    REAL(boundary, 8),
-    REAL(plaquette, 1),
-    REAL(tolerance, 1),
-    REAL(tolerance_abs, 1),
-    REAL(tolerance_hq, 1),
-    TEXT(source),
-    TEXT(smear),
-    TEXT(links),
-    TEXT(sequential),
-    TEXT(gauge),
-    TEXT(digest),
-    TEXT(program),
-};
-#undef REAL
-#undef TEXT
-enum { NATTRIBUTE = sizeof attributes / sizeof attributes[0] };
 static const char format[] = "quarkd field";
 
 /* A column as it is in the file, with the name of its status. */
@@ -97,14 +52,18 @@ static hid_t text_type(size_t size) {
 }
 
 qk_status_t qk_h5meta_write(hid_t root, const char *where, const qk_h5meta_t *meta, qk_err_t *err) {
+  int n;
+  const qk_h5attr_t *attributes = qk_h5meta_members(&n);
   const qk_status_t status = qk_h5format_write(root, where, format, QK_H5FILE_VERSION, err);
-  return status != QK_OK ? status : qk_h5attr_write(root, where, attributes, NATTRIBUTE, meta, err);
+  return status != QK_OK ? status : qk_h5attr_write(root, where, attributes, n, meta, err);
 }
 
 qk_status_t qk_h5meta_read(hid_t root, const char *where, qk_h5meta_t *meta, qk_err_t *err) {
   bool ours;
+  int n;
+  const qk_h5attr_t *attributes = qk_h5meta_members(&n);
   const qk_status_t status = qk_h5format_read(root, where, format, QK_H5FILE_VERSION, &ours, err);
-  return status != QK_OK ? status : qk_h5attr_read(root, where, attributes, NATTRIBUTE, meta, err);
+  return status != QK_OK ? status : qk_h5attr_read(root, where, attributes, n, meta, err);
 }
 
 qk_status_t qk_h5meta_site_reals(hid_t root, const char *where, int32_t *site_reals,
@@ -166,17 +125,6 @@ static void to_record(record_t *r, const qk_h5column_t *c) {
   r->flavour = c->flavour;
 }
 
-static bool parse_status(const char *name, qk_status_t *status) {
-#define X(NAME, number, retryable, text)                                                           \
-  if (strcmp(name, #NAME) == 0) {                                                                  \
-    *status = QK_##NAME;                                                                           \
-    return true;                                                                                   \
-  }
-  QK_STATUS_TABLE(X)
-#undef X
-  return false;
-}
-
 static bool from_record(qk_h5column_t *c, const record_t *r) {
   qk_h5column_init(c);
   memcpy(c->source, r->source, sizeof c->source - 1);
@@ -194,7 +142,7 @@ static bool from_record(qk_h5column_t *c, const record_t *r) {
   c->flavour = r->flavour;
   char name[sizeof r->status + 1];
   snprintf(name, sizeof name, "%.*s", (int)sizeof r->status, r->status);
-  return parse_status(name, &c->status);
+  return qk_h5column_status(name, &c->status);
 }
 
 qk_status_t qk_h5column_write(hid_t root, const char *where, bool two, const qk_h5column_t *column,

@@ -8,8 +8,8 @@
 #ifndef QK_CLIENT_H5META_IMPL_H
 #define QK_CLIENT_H5META_IMPL_H
 
-#include "client/analysis/h5kit.h"
-#include "client/analysis/h5meta.h"
+#include "client/files/h5kit.h"
+#include "client/files/h5meta.h"
 
 enum { QK_H5FILE_VERSION = 1 };
 

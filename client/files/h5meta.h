@@ -1,12 +1,14 @@
 /*
  * h5meta.h: the metadata of a field file: its attributes, and one column a right-hand side.
  *
- * Plain structs, which the caller fills and h5file.h writes and reads. HDF5 is not needed to use
- * them. client/README.md says how they stand in the file.
+ * Plain structs, which the caller fills and h5file.h and scidac.h write and read, with the table of
+ * their members. HDF5 is not needed to use them. client/README.md says how they stand in the file.
  */
 #ifndef QK_CLIENT_H5META_H
 #define QK_CLIENT_H5META_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "proto/action/operator_text.h"
@@ -16,6 +18,7 @@
 /* Of the fields that these programs read and write: usual ones, and those of doublets, which have
  * two flavours. */
 enum { QK_H5_SITE_REALS = QK_SITE_REALS, QK_H5_TWO_SITE_REALS = 2 * QK_SITE_REALS };
+enum { QK_H5FILE_MAX_EXTENT = 1 << 16 }; /* sites in one direction, in any format */
 
 /* What all columns have in common. Unknown numbers are NaN; unknown texts are empty. */
 typedef struct qk_h5meta {
@@ -62,5 +65,28 @@ typedef struct qk_h5column {
 void qk_h5meta_init(qk_h5meta_t *meta);
 /* Sets status OK, no source, and all numbers to unknown. */
 void qk_h5column_init(qk_h5column_t *column);
+
+/* ---- the members of qk_h5meta_t by name: files are written and read from this table ---- */
+
+typedef enum qk_h5kind {
+  QK_H5_TEXT, /* char[]; empty: not known */
+  QK_H5_REAL, /* double; NaN: not known */
+  QK_H5_INT   /* int32_t */
+} qk_h5kind_t;
+
+typedef struct qk_h5attr {
+  const char *name;
+  qk_h5kind_t kind;
+  size_t offset;
+  int count; /* characters with the final zero, or numbers */
+} qk_h5attr_t;
+
+#define QK_H5ATTR(type, name, kind, count)                                                         \
+  { #name, kind, offsetof(type, name), count }
+#define QK_H5ATTR_TEXT(type, name) QK_H5ATTR(type, name, QK_H5_TEXT, (int)sizeof((type *)0)->name)
+
+const qk_h5attr_t *qk_h5meta_members(int *n);
+/* The status of that name; false: there is none. */
+bool qk_h5column_status(const char *name, qk_status_t *status);
 
 #endif

@@ -2,8 +2,8 @@
  * sum.h: the checksum of a field in a SciDAC file: the xor of the CRC-32 of each site's bytes,
  * rotated by its number modulo 29 and 31. Sums of parts of a lattice combine by xor. Pure.
  */
-#ifndef QK_BASE_SCIDAC_SUM_H
-#define QK_BASE_SCIDAC_SUM_H
+#ifndef QK_BASE_FORMATS_SUM_H
+#define QK_BASE_FORMATS_SUM_H
 
 #include <stddef.h>
 #include <stdint.h>
