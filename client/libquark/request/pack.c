@@ -73,6 +73,25 @@ static Quark__File *file_of(const quark_file_t *file, Quark__File *m) {
   return m;
 }
 
+/* What older daemons do not know is said only if it is not the default. */
+static void set_features(Quark__Submit *submit, const quark_params_t *p) {
+  submit->has_tol_abs = p->tol_abs != 0;
+  submit->tol_abs = p->tol_abs;
+  submit->has_tol_hq = p->tol_hq != 0;
+  submit->tol_hq = p->tol_hq;
+  submit->has_single_rhs = p->batch_only;
+  submit->single_rhs = !p->batch_only;
+  submit->has_flavour = p->flavour != 0 && p->flavour != 1;
+  submit->flavour = p->flavour;
+  submit->has_work = p->work != QUARK_WORK_SOLVE;
+  submit->work = (Quark__Work)p->work;
+  submit->has_dagger = submit->dagger = p->dagger;
+  submit->has_parity = p->parity != QUARK_PARITY_ALL;
+  submit->parity = (Quark__Parity)p->parity;
+  submit->has_schur = p->schur != QUARK_SCHUR_NONE;
+  submit->schur = (Quark__Schur)p->schur;
+}
+
 uint8_t *quark__pack_submit(uint64_t number, const quark_params_t *p, const char *setup,
                             size_t *bytes) {
   const size_t n = p->source == QUARK_UPLOAD || p->source == QUARK_FILE ? 0 : p->nrhs;
@@ -96,22 +115,8 @@ uint8_t *quark__pack_submit(uint64_t number, const quark_params_t *p, const char
   submit.basis = (Quark__Basis)p->basis;
   submit.normalisation = (Quark__Normalisation)p->normalisation;
   submit.tol = p->tol;
-  submit.has_tol_abs = p->tol_abs != 0;
-  submit.tol_abs = p->tol_abs;
-  submit.has_tol_hq = p->tol_hq != 0;
-  submit.tol_hq = p->tol_hq;
-  submit.has_single_rhs = p->batch_only;
-  submit.single_rhs = !p->batch_only;
   submit.max_iter = p->max_iter;
-  submit.has_flavour = p->flavour != 0 && p->flavour != 1;
-  submit.flavour = p->flavour;
-  submit.has_work = p->work != QUARK_WORK_SOLVE;
-  submit.work = (Quark__Work)p->work;
-  submit.has_dagger = submit.dagger = p->dagger;
-  submit.has_parity = p->parity != QUARK_PARITY_ALL;
-  submit.parity = (Quark__Parity)p->parity;
-  submit.has_schur = p->schur != QUARK_SCHUR_NONE;
-  submit.schur = (Quark__Schur)p->schur;
+  set_features(&submit, p);
   submit.deadline_ms = p->deadline_ms;
   submit.has_priority = true;
   submit.priority = (uint32_t)p->priority;

@@ -285,7 +285,8 @@ static void check_job(const qk_job_t *job, sums_t *sum) {
   sum->kept_bytes += (int64_t)(job->kept * job->field_bytes);
   QK_ASSERT(job->contraction || job->field || job->flavour == 1 ||
             (job->flavour == -1 && qk_values_action(&job->setup->settings.op)->has_flavours));
-  QK_ASSERT(job->field || (qk_job_solves(job) ? job->tol > 0 : job->tol == 0));
+  QK_ASSERT(job->field ||
+            ((job->tol > 0 || job->tol_abs > 0 || job->tol_hq > 0) == qk_job_solves(job)));
   QK_ASSERT(!qk_job_solves(job) || !job->dagger || qk_shape_vectors(&job->shape) == 1);
   for (uint32_t i = 0; job->column && i < job->nrhs; i++)
     QK_ASSERT(job->column[i].flavour != -1 || qk_shape_vectors(&job->shape) > 1);

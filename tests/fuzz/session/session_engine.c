@@ -66,11 +66,11 @@ static void on_fill(engine_t *engine, const Quark__Engine__Fill *fill) {
   QK_ASSERT((unsigned)fill->in_parity <= QUARK__PARITY__PARITY_ODD);
   QK_ASSERT(fill->schur == QUARK__SCHUR__SCHUR_NONE || fill->parity != QUARK__PARITY__PARITY_ALL);
   QK_ASSERT((unsigned)fill->work <= QUARK__WORK__WORK_SMEAR);
-  QK_ASSERT(fill->work != QUARK__WORK__WORK_SOLVE || (fill->tol > 0 && fill->tol < 1));
   QK_ASSERT(!fill->column || (fill->column->flavour >= -1 && fill->column->flavour <= 1));
   engine->inflight[fill->entry] = fill->serial;
   QK_ASSERT(fill->tol >= 0 && fill->tol < 1 && fill->tol_hq >= 0 && fill->tol_abs >= 0);
-  QK_ASSERT(fill->tol > 0 || fill->tol_hq > 0 || fill->tol_abs > 0);
+  QK_ASSERT(fill->work != QUARK__WORK__WORK_SOLVE || fill->tol > 0 || fill->tol_hq > 0 ||
+            fill->tol_abs > 0);
   engine->tol[fill->entry] = fill->tol;
   snprintf(engine->out[fill->entry], QK_SHM_NAME_MAX, "%s", fill->shm_out ? fill->shm_out : "");
 }

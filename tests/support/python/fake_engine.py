@@ -134,7 +134,7 @@ class FakeEngine:
     def done(self, fill, status=0, residual=None, written=True, serial=None, entry=None, text=None, count=(3, 6)):
         self.send(fill_done=pb.FillDone(
             entry=fill.entry if entry is None else entry, serial=fill.serial if serial is None else serial, status=status,
-            true_residual=min(t for t in (fill.tol, fill.tol_abs, 1) if t > 0) / 2 if residual is None else residual,
+            true_residual=residual if residual is not None else 0 if fill.work else min(t for t in (fill.tol, fill.tol_abs, 1) if t > 0) / 2,
             iterations=count[0], applications=count[1], seconds=0.01, written=written, norm_b=1, norm_x=2, text=text,
             **({} if fill.tol_hq == 0 or fill.max_iter == NO_HQ else {'hq_residual': fill.tol_hq * (2 if fill.max_iter == BAD_HQ else 0.5)})))
 
