@@ -1,0 +1,167 @@
+"""HDF5 files as quarkctl writes and reads them (client/README.md has the layout). Needs h5py.
+
+Files are written under a temporary name beside their own, and renamed when they are complete.
+"""
+from __future__ import annotations
+
+import os
+import tempfile
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import __version__, contract
+from .correlator import Correlator, Correlators
+
+if TYPE_CHECKING:
+    from .propagator import Propagator
+
+VERSION = 1
+REALS = ('kappa', 'mass', 'csw', 'boundary', 'plaquette', 'tolerance', 'residual', 'seconds')
+INTS = ('dims', 'site_reals', 'flavour', 'origin', 'iterations')
+CORRELATOR_TEXTS = ('config', 'quark', 'label', 'channels', 'source', 'smear', 'links', 'sink', 'gauge', 'digest', 'normalisation', 'program', 'action')
+FIELD_TEXTS = ('kind', 'basis', 'normalisation', 'action', 'source', 'smear', 'links', 'sequential', 'gauge', 'digest', 'program')
+COLUMN = [('status', 'S24'), ('true_residual', '<f8'), ('iterations', '<i8'), ('seconds', '<f8'), ('source', 'S16'), ('site', '<i4', (4,)),
+          ('spin', '<i4'), ('colour', '<i4'), ('seed', '<u8'), ('momentum', '<i4', (3,)), ('every', '<i4'), ('gamma', '<i4'), ('flavour', '<i4')]
+
+
+@dataclass(frozen=True)
+class Field:
+    """What a field file holds: field [rhs, t, z, y, x, spin, colour]; attributes by name; columns, a structured array, or None."""
+
+    field: NDArray[Any]
+    attributes: Dict[str, Any]
+    columns: Optional[NDArray[Any]]
+
+
+def _replace(path: str, write: Callable[[Any], None]) -> None:
+    """Writes a file by h5py under another name, syncs it and gives it its own; on an error nothing is left behind."""
+    import h5py
+    folder = os.path.dirname(os.path.abspath(path))
+    fd, part = tempfile.mkstemp(dir=folder, prefix='.' + os.path.basename(path) + '.')
+    try:
+        mask = os.umask(0)
+        os.umask(mask)
+        os.fchmod(fd, 0o666 & ~mask)
+        with h5py.File(part, 'w') as f:
+            write(f)
+        os.fsync(fd)
+        os.replace(part, path)
+        part = ''
+    finally:
+        os.close(fd)
+        if part:
+            os.unlink(part)
+
+
+def _attributes(target: Any, about: Dict[str, Any], texts: Any) -> None:
+    """What is not known, or NaN, is not written."""
+    for name in REALS:
+        value = about.get(name)
+        if value is not None and not np.isnan(value).any():
+            target.attrs[name] = np.asarray(value, '<f8')
+    for name in INTS:
+        if about.get(name) is not None:
+            target.attrs[name] = np.asarray(about[name], '<i4')
+    for name in texts:
+        if about.get(name):
+            target.attrs[name] = np.bytes_(os.fsencode(str(about[name])))
+
+
+def _head(f: Any, form: str) -> None:
+    f.attrs['format'], f.attrs['format_version'] = np.bytes_(form), np.int32(VERSION)
+
+
+def _column_rows(prop: Propagator) -> NDArray[Any]:
+    usual = prop.report.flavours == 1
+    rows = np.zeros(len(prop), np.dtype(COLUMN[:-1] if usual else COLUMN))
+    kind = prop.source.kind
+    for row, column, result in zip(rows, prop.members, prop.results):
+        row['status'], row['true_residual'], row['iterations'], row['seconds'] = result.status, result.residual, result.iterations, result.seconds
+        row['source'], row['seed'], row['every'] = kind, column.get('seed', 0), column.get('t_every', 0)
+        row['site'] = [column[x] if kind == 'point' else -1 for x in 'xyz'] + [column['t']]
+        row['spin'], row['colour'] = (-1, -1) if kind == 'sequential' else (column['spin'], column['colour'])
+        row['momentum'] = [column.get(p, 0) for p in ('px', 'py', 'pz')]
+        row['gamma'] = column['gamma'] if kind == 'sequential' else -1
+        if not usual:
+            row['flavour'] = column.get('flavour', 0)
+    return rows
+
+
+def write_propagator(path: str, prop: Propagator) -> None:
+    """A file as quarkctl propagator writes it, with one column at a time in memory."""
+    smear = prop.source.smearing
+    about = {**prop.connection._operator(prop.report, prop.terms), 'kind': 'propagator', 'basis': 'degrand-rossi', 'source': str(prop.source),
+             'smear': str(smear) if smear else 'none', 'links': str(smear.links) if smear and smear.links else 'none',
+             'program': 'quarkd (Python) ' + __version__}
+    shape = (len(prop),) + prop.report.shape
+
+    def write(f: Any) -> None:
+        _head(f, 'quarkd field')
+        _attributes(f, about, FIELD_TEXTS)
+        field = f.create_dataset('field', shape, prop.dtype.newbyteorder('<'))
+        for column in prop:
+            field[column.index] = column.numpy()
+        f['columns'] = _column_rows(prop)
+    _replace(path, write)
+
+
+def _plain(value: Any) -> Any:
+    return value.decode('utf-8', 'replace') if isinstance(value, bytes) else value
+
+
+def _own(f: Any, name: str, where: str) -> Any:
+    """A dataset or group of the file itself. Errors: ValueError, of links and of storage elsewhere, which are not followed."""
+    import h5py
+    if not isinstance(f.get(name, getlink=True), h5py.HardLink):
+        raise ValueError('%s: object "%s" is not there, or is a link, which is not followed' % (where, name))
+    found = f[name]
+    if isinstance(found, h5py.Dataset) and (found.external or found.is_virtual):
+        raise ValueError('%s: dataset %s is stored in other files, which are not opened' % (where, name))
+    return found
+
+
+def read_field(path: str) -> Field:
+    """Reads a file of right-hand sides or solutions. Errors: OSError; ValueError, with what is wrong."""
+    import h5py
+    with h5py.File(path, 'r') as f:
+        field = _own(f, 'field', path)
+        if not isinstance(field, h5py.Dataset) or field.dtype.kind != 'c' or field.ndim not in (7, 8) or field.shape[-2:] != (4, 3):
+            raise ValueError('%s: field must be complex [rhs][t][z][y][x][4][3], of doublets [rhs][flavour][t]...' % path)
+        columns = _own(f, 'columns', path)[...] if 'columns' in f else None
+        return Field(field[...], {name: _plain(value) for name, value in f.attrs.items()}, columns)
+
+
+def write_correlators(path: str, correlators: Correlators) -> None:
+    """A file of one piece, as quarkctl correlator --source writes it."""
+    about = {**correlators.about, 'program': 'quarkd (Python) ' + __version__}
+
+    def write(f: Any) -> None:
+        _head(f, 'quarkd correlators')
+        piece = f.create_group('/'.join(str(about[name]).replace('/', '_') or '-' for name in ('config', 'quark', 'label')))
+        _attributes(piece, about, CORRELATOR_TEXTS)
+        piece['momenta'] = np.array(next(iter(correlators.values())).momenta, '<i4').reshape(-1, 3)
+        for name, channel in correlators.items():
+            piece[name] = channel.values.astype('<c16')
+    _replace(path, write)
+
+
+def read_correlators(path: str) -> List[Correlators]:
+    """All pieces of a file of quarkctl correlator, quarkctl workflow or to_hdf5; `about` has their attributes. Errors as `read_field`."""
+    import h5py
+    pieces: List[Correlators] = []
+    with h5py.File(path, 'r') as f:
+        if _plain(f.attrs.get('format')) != 'quarkd correlators':
+            raise ValueError('%s: is not a file of correlators' % path)
+        for config in f:
+            for quark in _own(f, config, path):
+                for label in _own(f[config], quark, path):
+                    piece = _own(f[config][quark], label, path)
+                    about = {name: _plain(value) for name, value in piece.attrs.items()}
+                    momenta = tuple(tuple(int(n) for n in p) for p in _own(piece, 'momenta', path)[...])
+                    names = contract.channels(str(about.get('channels', '')))
+                    found = {c.name: Correlator(c.name, _own(piece, c.name, path)[...], momenta, c.symmetric) for c in names}
+                    pieces.append(Correlators(found, about))
+    return pieces

@@ -1,0 +1,185 @@
+"""Propagators that the daemon keeps: their columns, correlators and sequential sources."""
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Sequence, Tuple, Union
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import contract, notebook
+from . import gamma as gammas
+from . import source as sources
+from ._quark import ffi, lib
+from .correlator import Correlator, Correlators
+from .progress import Wish
+from .request import Request, Result
+from .smearing import Gauss
+from .status import Report
+
+if TYPE_CHECKING:
+    from .connection import Connection
+
+CONTRACTION_LIMITS = {'channels': 512, 'momenta': 128}
+
+
+class Column:
+    """One solution of a propagator."""
+
+    def __init__(self, propagator: Propagator, index: int) -> None:
+        self._propagator, self.index = propagator, index
+
+    @property
+    def result(self) -> Result:
+        return self._propagator.results[self.index]
+
+    def numpy(self) -> NDArray[Any]:
+        """The solution [t, z, y, x, spin, colour] (of doublets with the axis flavour before), read-only: the daemon's memory if it is
+        on this machine, and then always the same. It stays as long as the array, whatever becomes of the connection."""
+        return self._propagator._column(self.index)
+
+    def __array__(self, dtype: Any = None) -> NDArray[Any]:
+        return np.asarray(self.numpy(), dtype)
+
+    def __repr__(self) -> str:
+        return 'Column(%d, residual %.2e)' % (self.index, self.result.residual)
+
+
+class Propagator:
+    """Solutions for all columns of a source, which stay with the daemon until `release`, or until nothing refers to this object.
+
+    results   how each column ended
+    report    of the daemon as it was: operator, configuration
+    """
+
+    def __init__(self, connection: Connection, request: Request, source: sources.Source, columns: List[sources.Column], report: Report,
+                 dtype: Any, terms: Dict[str, Any]) -> None:
+        self.connection, self.request, self.source, self.report = connection, request, source, report
+        self.dtype, self.terms, self._columns = np.dtype(dtype), terms, columns
+        self.results = [request.results[i] for i in range(request.nrhs)]
+        self._arrays: weakref.WeakValueDictionary[int, NDArray[Any]] = weakref.WeakValueDictionary()
+
+    def __len__(self) -> int:
+        return self.request.nrhs
+
+    def __getitem__(self, index: Union[int, Tuple[int, int]]) -> Column:
+        """Column i, or that of (spin, colour): 3 * spin + colour."""
+        i = 3 * index[0] + index[1] if isinstance(index, tuple) else index
+        if not -len(self) <= i < len(self):
+            raise IndexError('column %d of %d' % (i, len(self)))
+        return Column(self, i % len(self))
+
+    def __iter__(self) -> Iterator[Column]:
+        return (self[i] for i in range(len(self)))
+
+    @property
+    def members(self) -> List[sources.Column]:
+        """The members of a quark_column_t that each column was made by."""
+        return self._columns
+
+    @property
+    def origin(self) -> Tuple[int, int, int, int]:
+        """x, y, z, t of the source; 0 where it has no such coordinate."""
+        first = self.source.through.source if self.source.through else self.source
+        return first['x'], first['y'], first['z'], max(0, first['t'])
+
+    def _column(self, i: int) -> NDArray[Any]:
+        array = self._arrays.get(i)
+        if array is None:
+            array = self.request.view(i).view(self.dtype.newbyteorder('<')).reshape(self.report.shape)
+            self._arrays[i] = array
+        return array
+
+    def _check_usual(self) -> None:
+        if self.report.flavours > 1 or self.source.is_noise or len(self) != 12:
+            raise ValueError('%s has %d columns of %d flavours: this is for the 12 of a source with all spins and colours'
+                             % (self.source, len(self), self.report.flavours))
+
+    def numpy(self) -> NDArray[Any]:
+        """The propagator [t, z, y, x, spin, spin0, colour, colour0], one copy. Errors: ValueError of noise and doublets (`columns`)."""
+        self._check_usual()
+        t, z, y, x = self.report.shape[:4]
+        out = np.empty((t, z, y, x, 4, 4, 3, 3), self.dtype)
+        for column in self:
+            out[..., column.index // 3, :, column.index % 3] = column.numpy()
+        return out
+
+    def columns(self) -> NDArray[Any]:
+        """All solutions [column, t, z, y, x, spin, colour], one copy."""
+        return np.stack([column.numpy() for column in self])
+
+    def correlator(self, channels: Union[str, Sequence[str]] = 'pion', momenta: Sequence[Sequence[int]] = contract.REST, *,
+                   anti: Optional[Propagator] = None, sink: Optional[Gauss] = None, patience: Optional[float] = None) -> Correlators:
+        """Correlators by quarkctl's names (contract.channels), computed by the daemon.
+
+        anti: the propagator that becomes the antiquark of mesons and the other flavour of nucleons; None: this one.
+        sink: smearing of both at the sink. Errors: ValueError, RequestError (one of them is not kept any more).
+        """
+        self._check_usual()
+        wanted = contract.channels(channels)
+        raw, at = contract.raw_of(wanted), [tuple(int(n) for n in p) for p in momenta]
+        if len(raw) > CONTRACTION_LIMITS['channels'] or not 1 <= len(at) <= CONTRACTION_LIMITS['momenta']:
+            raise ValueError('%d contractions at %d momenta: must be at most 512, and 1 to 128' % (len(raw), len(at)))
+        if any(len(p) != 3 for p in at):
+            raise ValueError('momenta: must be triples of integers')
+        if 'open' in self.report.setup['parameters'] and any(c.kind != lib.QUARK_MESON for c in wanted):
+            raise ValueError('baryons are means over times before and after the source, which an open boundary makes different: mesons only')
+        numbers = self._contract(raw, at, anti, sink, patience)
+        made = contract.evaluate(wanted, numbers, len(at), self.report.dims[3], self.report.phase)
+        found = {c.name: Correlator(c.name, made[c.name], tuple(at), c.symmetric) for c in wanted}
+        return Correlators(found, self._about(wanted, sink))
+
+    def _contract(self, raw: List[contract.Raw], momenta: Sequence[Tuple[int, ...]], anti: Optional[Propagator], sink: Optional[Gauss],
+                  patience: Optional[float]) -> contract.Complex:
+        c = ffi.new('quark_contraction_t *')
+        lib.quark_contraction_init(c)
+        c.request_a, c.request_b = self.request.number, anti.request.number if anti else 0
+        channel, momentum = ffi.new('quark_channel_t[]', raw), ffi.new('int32_t[][3]', list(momenta))
+        c.nchannel, c.channel, c.nmomentum, c.momentum = len(raw), channel, len(momenta), momentum
+        c.origin = list(self.origin)
+        if sink:
+            sink.fill(c.sink)
+        request = Request(self.request.handle, 1)
+        try:
+            request.submit(lib.quark_contract, c, self.connection.patience if patience is None else patience)
+            result = request.wait(0)
+            if result.code:
+                raise result.error('contraction')
+            return np.array(request.view(0).view('<c16'))
+        finally:
+            request.release()
+
+    def _about(self, wanted: Sequence[contract.Channel], sink: Optional[Gauss]) -> Dict[str, Any]:
+        smear, s = self.source.smearing, self.report.setup
+        quark = 'kappa=%.10g' % s['kappa'] if s['kappa'] else 'mass=%.10g' % s['mass']
+        return {**self.connection._operator(self.report, self.terms), 'config': s['gauge'].rsplit('/', 1)[-1], 'label': str(self.source),
+                'quark': quark + (',flavour=-1' if self.terms['flavour'] < 0 else ''), 'channels': ' '.join(c.name for c in wanted),
+                'source': str(self.source), 'smear': str(smear) if smear else 'none',
+                'links': str(smear.links) if smear and smear.links else 'none', 'sink': str(sink) if sink else 'none', 'origin': self.origin,
+                'residual': max(r.residual for r in self.results), 'iterations': max(r.iterations for r in self.results),
+                'seconds': sum(r.seconds for r in self.results)}
+
+    def sequential(self, gamma: gammas.Gamma = 'g5', t: Optional[int] = None, momentum: sources.Momentum = (0, 0, 0), *,
+                   smearing: Optional[Gauss] = None, tol: Optional[float] = None, flavour: Optional[int] = None,
+                   progress: Wish = None) -> Propagator:
+        """The propagator through this one: solutions for gamma exp(ipx) times its columns on slice t, or, None, on all."""
+        source = sources.sequential(self, gamma, t, momentum)
+        return self.connection.propagator(source.smeared(smearing) if smearing else source, tol=tol or self.terms['tol'], dtype=self.dtype,
+                                          flavour=flavour or self.terms['flavour'], setup=self.terms['setup'], progress=progress)
+
+    def to_hdf5(self, path: str) -> None:
+        """A file as quarkctl propagator writes it (needs h5py); an older file of that name is replaced when it is complete."""
+        from . import io
+        io.write_propagator(path, self)
+
+    def release(self) -> None:
+        """The daemon forgets the solutions. Arrays of columns stay as they are."""
+        self.request.release()
+
+    def __repr__(self) -> str:
+        return 'Propagator(%s, %d columns, residual %.2e)' % (self.source, len(self), max(r.residual for r in self.results))
+
+    def _repr_html_(self) -> str:
+        rows = [('%d' % i, '%.2e' % r.residual, '%d' % r.iterations, '%.3g s' % r.seconds) for i, r in enumerate(self.results)]
+        return notebook.table('propagator of ' + str(self.source), rows, ('column', 'residual', 'iterations', 'time')) + notebook.curve(
+            [r.residual for r in self.results], logarithmic=True)
