@@ -24,7 +24,8 @@ INTS = ('dims', 'site_reals', 'flavour', 'origin', 'iterations')
 CORRELATOR_TEXTS = ('config', 'quark', 'label', 'channels', 'source', 'smear', 'links', 'sink', 'gauge', 'digest', 'normalisation', 'program', 'action')
 FIELD_TEXTS = ('kind', 'basis', 'normalisation', 'action', 'source', 'smear', 'links', 'sequential', 'gauge', 'digest', 'program')
 COLUMN = [('status', 'S24'), ('true_residual', '<f8'), ('iterations', '<i8'), ('seconds', '<f8'), ('source', 'S16'), ('site', '<i4', (4,)),
-          ('spin', '<i4'), ('colour', '<i4'), ('seed', '<u8'), ('momentum', '<i4', (3,)), ('every', '<i4'), ('gamma', '<i4'), ('flavour', '<i4')]
+          ('spin', '<i4'), ('colour', '<i4'), ('seed', '<u8'), ('momentum', '<i4', (3,)), ('every', '<i4'), ('gamma', '<i4'),
+          ('hq_residual', '<f8'), ('flavour', '<i4')]
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "daemon/base/mem.h"
+#include "daemon/base/utf8.h"
 
 qk_status_t qk_setup_create(struct qk_service *service, const char *name,
                             const qk_settings_t *settings, double now, qk_setup_t **out,
@@ -30,6 +31,8 @@ qk_status_t qk_setup_create(struct qk_service *service, const char *name,
 void qk_setup_set_owner(qk_setup_t *setup, const char *owner) {
   if (!owner || !*owner) return;
   snprintf(setup->owner, sizeof setup->owner, "%s", owner);
+  snprintf(setup->owner_shown, sizeof setup->owner_shown, "%s", owner);
+  qk_utf8_clean(setup->owner_shown);
   snprintf(setup->site_name, sizeof setup->site_name, "%s@%08x", setup->name,
            (unsigned)qk_checksum(owner, strlen(owner)));
 }

@@ -47,10 +47,13 @@ typedef struct qk_setup {
    * checkpoint. "": none, or not known. */
   struct qk_setup *source;
   char evolve_from[QK_SETUP_NAME_MAX + 1], evolve_path[QK_PATH_MAX + 1];
-  char owner[QK_USER_MAX + 1]; /* the user whose private setup it is; "": it is public */
-  qk_job_t *links;             /* the field that it is made of, held; NULL: of a file */
-  char memory[160];            /* where the engine finds that; "": of a file */
-  qk_engine_start_t start;     /* these, for the supervisor */
+  char owner[QK_USER_MAX + 1];       /* the user whose private setup it is; "": it is public */
+  char owner_shown[QK_USER_MAX + 1]; /* the same for others to read */
+  bool has_wanted;                   /* what digest the links must have is known */
+  uint64_t wanted;
+  qk_job_t *links;         /* the field that it is made of, held; NULL: of a file */
+  char memory[160];        /* where the engine finds that; "": of a file */
+  qk_engine_start_t start; /* these, for the supervisor */
   qk_supervisor_t *supervisor;
   bool started;      /* its engine may run */
   bool again;        /* it was rejected for lack of memory, and will be tried again */

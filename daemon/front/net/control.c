@@ -11,6 +11,7 @@
 #include "daemon/front/net/reply.h"
 #include "daemon/front/net/router.h"
 #include "daemon/front/service/admit.h"
+#include "daemon/front/service/fields.h"
 #include "daemon/front/service/filing.h"
 #include "daemon/front/service/limits.h"
 #include "daemon/front/service/queue.h"
@@ -213,7 +214,10 @@ static void on_release(const ask_t *ask) {
   qk_job_t *job = find_job(net, session, release->request);
   if (!job) return;
   qk_log(QK_LOG_INFO, "job", job->name, "released");
-  qk_queue_forget(net->service, job);
+  if (job->field && job->holds > 0)
+    qk_fields_release(job);
+  else
+    qk_queue_forget(net->service, job);
 }
 
 static void on_attach(const ask_t *ask) {

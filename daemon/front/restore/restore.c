@@ -283,7 +283,8 @@ static bool on_job(void *arg, const qk_job_row_t *row, qk_err_t *why) {
     return false;
   }
   if (status != QK_OK) qk_error("journal", "%s", err.text);
-  if (qk_job_is_upload(job)) restore_upload(job, row->upload_next);
+  if (qk_job_is_upload(job) && !(job->field && job->ended > 0))
+    restore_upload(job, row->upload_next);
   job->entry.marks = qk_journal_marks(service->journal);
   for (uint32_t i = 0; i < job->nrhs; i++)
     if (job->rhs[i].marked) qk_marks_rhs(&job->rhs[i]);
@@ -296,7 +297,7 @@ static bool on_job(void *arg, const qk_job_row_t *row, qk_err_t *why) {
 static void bind_setups(qk_service_t *service) {
   for (int m = 0; m < QK_SETUPS_MAX; m++) {
     qk_setup_t *setup = service->setup[m];
-    if (!setup || qk_fields_bind_again(setup)) continue;
+    if (!setup || setup == service->primary || qk_fields_bind_again(setup)) continue;
     qk_warn("setups", "%s is dropped: its links (%s) are gone", setup->site_name,
             setup->settings.gauge);
     qk_setups_lose(setup);

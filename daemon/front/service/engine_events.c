@@ -108,9 +108,23 @@ static void fail_waiting(qk_setup_t *setup, const char *why) {
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
+/* A private setup whose file holds other links than were asked for: it is over. */
+static void fail_other_links(qk_setup_t *setup, uint64_t found) {
+  char text[128];
+  snprintf(text, sizeof text, "its links have the digest %016llx, not %016llx as was asked for",
+           (unsigned long long)found, (unsigned long long)setup->wanted);
+  qk_error("worker", "%s: setup rejected: %s", setup->site_name, text);
+  fail_waiting(setup, text);
+  qk_setups_fail(setup, QK_BAD_CHECKSUM, text);
+}
+
 static void on_ready(void *arg) {
   qk_setup_t *setup = arg;
   const qk_engine_info_t *e = qk_supervisor_info(setup->supervisor);
+  if (setup->has_wanted && setup->wanted != e->digest) {
+    fail_other_links(setup, e->digest);
+    return;
+  }
   const uint32_t *dims = e->shape.dims;
   qk_info("worker", "%s ready: %ux%ux%ux%u, plaquette %.12f, %s (%s), %u slots, %.1f s",
           setup->name, dims[0], dims[1], dims[2], dims[3], e->plaquette, e->backend, e->device,

@@ -77,7 +77,7 @@ bool qk_fields_are_here(const qk_service_t *service, const char *user, uint64_t 
 /* ---- the check ------------------------------------------------------------------------------- */
 
 /* A piece takes some milliseconds: between two of them others get the thread. */
-enum { PARTS = 4, PIECE = 4096 };
+enum { PARTS = 2, PIECE = 4096 };
 
 typedef struct part {
   uv_work_t work;
@@ -261,6 +261,7 @@ qk_status_t qk_fields_resolve(const qk_service_t *service, const qk_session_t *s
                    "gauge = digest:HEX16: 16 hexadecimal digits in lower case are needed");
   }
   const qk_setup_t *setup = public_setup(service, digest);
+  links->digest = digest;
   links->field = user ? qk_fields_find(service, user, digest) : NULL;
   if (links->field) {
     snprintf(links->text, sizeof links->text, "%s%016" PRIx64, DIGEST, digest);
@@ -291,6 +292,11 @@ void qk_fields_bind(qk_setup_t *setup, qk_job_t *field) {
   qk_job_hold(field);
   setup->links = field;
   name_memory(setup, field);
+}
+
+void qk_fields_release(qk_job_t *field) {
+  field->keep = 0;
+  if (field->rhs[0].state == QK_RHS_ENDED) qk_rhs_ack(&field->rhs[0]);
 }
 
 void qk_fields_let_go(qk_setup_t *setup) {

@@ -39,8 +39,9 @@ qk_job_t *qk_fields_find(const qk_service_t *service, const char *user, uint64_t
 typedef struct qk_links {
   qk_job_t *field;        /* NULL: */
   const qk_setup_t *like; /* they are those of this public setup */
-  const char *gauge;      /* "digest:HEX16", or the file of that setup */
-  char text[32];          /* memory of gauge */
+  uint64_t digest;
+  const char *gauge; /* "digest:HEX16", or the file of that setup */
+  char text[32];     /* memory of gauge */
 } qk_links_t;
 
 /* Whether the gauge of a LOAD is field:REQUEST or digest:HEX16. */
@@ -52,6 +53,9 @@ qk_status_t qk_fields_resolve(const qk_service_t *service, const qk_session_t *s
                               qk_err_t *err);
 /* The setup is made of the field, which it holds from now on; its engine will read it. */
 void qk_fields_bind(qk_setup_t *setup, qk_job_t *field);
+/* RELEASE of one that setups are made of: it goes with the last of them, and stays in its session
+ * until then, so that the journal knows whose it is. */
+void qk_fields_release(qk_job_t *field);
 /* It is not any more. No effect on others. */
 void qk_fields_let_go(qk_setup_t *setup);
 /* The same after a restart. False: it was made of a field, which is not here any more. */

@@ -167,7 +167,7 @@ static qk_status_t make(qk_service_t *service, const Quark__Load *load, bool tru
   qk_status_t status =
       qk_setup_request_settings(load, service->settings, trusted, gauge, &settings, err);
   if (status != QK_OK) return status;
-  if (strcmp(load->name, service->settings->setup_name) == 0) {
+  if (!load->owner && strcmp(load->name, service->settings->setup_name) == 0) {
     if (says_nothing(load)) return make_own(service, out, err);
     return qk_fail(err, QK_BAD_ARGUMENT,
                    "setup %s is the one of the command line: load it by its name alone",
@@ -176,6 +176,8 @@ static qk_status_t make(qk_service_t *service, const Quark__Load *load, bool tru
   status = qk_setup_create(service, load->name, &settings, qk_service_now(service), &setup, err);
   if (status != QK_OK) return status;
   qk_setup_set_owner(setup, load->owner);
+  setup->has_wanted = load->has_digest;
+  setup->wanted = load->digest;
   snprintf(setup->gauge, sizeof setup->gauge, "%s", settings.gauge);
   setup->settings.gauge = setup->gauge;
   status = set_origin(setup, load, trusted, err);
@@ -485,6 +487,7 @@ static qk_status_t find_links(qk_service_t *service, const qk_viewer_t *viewer,
   *whole = *load;
   *links = (qk_links_t){NULL};
   whole->owner = NULL;
+  whole->has_digest = false;
   if (!qk_fields_is_reference(load->gauge)) {
     if (viewer->operates) return QK_OK;
     return qk_fail(err, QK_DENIED,
@@ -504,6 +507,8 @@ static qk_status_t find_links(qk_service_t *service, const qk_viewer_t *viewer,
       qk_fields_resolve(service, viewer->session, viewer->user, load->gauge, links, err);
   if (status != QK_OK) return status;
   whole->owner = (char *)viewer->user;
+  whole->has_digest = links->like != NULL; /* links of a field have been checked */
+  whole->digest = links->digest;
   whole->gauge = (char *)links->gauge;
   if (!links->like) return QK_OK;
   whole->has_ignore_checksum = whole->ignore_checksum = links->like->settings.ignore_checksum;

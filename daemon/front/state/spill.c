@@ -484,7 +484,7 @@ typedef struct leaving {
 
 static bool should_stay(const qk_rhs_t *rhs) {
   return rhs->state >= QK_RHS_ENDED && rhs->outcome.written && rhs->solution && !rhs->moving &&
-         !rhs->spilled && rhs->job->sink != QUARK__SINK__SINK_FILE;
+         !rhs->spilled && rhs->job->sink != QUARK__SINK__SINK_FILE && !rhs->job->field;
 }
 
 /* False: there is no room for it, or it could not be written. */

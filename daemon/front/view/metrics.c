@@ -220,7 +220,7 @@ static void write_operators(FILE *out, const qk_service_t *service) {
     char text[QK_OPERATOR_TEXT];
     if (!setup || setup->ending) continue;
     qk_values_text(&setup->settings.op, QK_TEXT_GIVEN, text);
-    fprintf(out, "quarkd_setup_info{setup=\"%s\",action=\"%s\",operator=\"", setup->name,
+    fprintf(out, "quarkd_setup_info{setup=\"%s\",action=\"%s\",operator=\"", setup->site_name,
             setup->shown.action);
     write_label(out, text);
     fputs("\"} 1\n", out);
@@ -235,7 +235,7 @@ static void write_starts(FILE *out, const qk_service_t *service) {
     const qk_start_clocks_t *start = setup && !setup->ending ? &engine(setup)->start : NULL;
     for (int i = 0; start && i < start->n; i++) {
       const qk_start_clock_t *c = &start->clock[i];
-      fprintf(out, "quarkd_start_seconds{setup=\"%s\",phase=\"", setup->name);
+      fprintf(out, "quarkd_start_seconds{setup=\"%s\",phase=\"", setup->site_name);
       write_label(out, c->phase);
       fprintf(out, "\",beside=\"%d\"} %.17g\n", c->beside, c->seconds);
     }
@@ -251,7 +251,7 @@ static void write_setups(FILE *out, const qk_service_t *service) {
       if (isnan(value)) continue;
       if (!headed) head(out, FAMILIES[i].name, FAMILIES[i].type, FAMILIES[i].help);
       headed = true;
-      fprintf(out, "quarkd_%s{setup=\"%s\"%s} %.17g\n", FAMILIES[i].name, setup->name,
+      fprintf(out, "quarkd_%s{setup=\"%s\"%s} %.17g\n", FAMILIES[i].name, setup->site_name,
               FAMILIES[i].label, value);
     }
   }

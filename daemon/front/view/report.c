@@ -158,7 +158,7 @@ void qk_report_setup(const qk_setup_t *setup, Quark__SetupState *r) {
   r->state = state_of(setup);
   r->is_default = setup == service->primary;
   r->gauge = (char *)setup->settings.gauge;
-  if (setup->owner[0]) r->owner = (char *)setup->owner;
+  if (setup->owner[0]) r->owner = (char *)setup->owner_shown;
   r->kappa = qk_values_kappa(&setup->settings.op);
   r->csw = qk_operator_csw(&setup->settings.op);
   r->action = (char *)setup->shown.action;
@@ -216,7 +216,7 @@ static char *keep_name(qk_report_t *r, const char *name) {
   return kept;
 }
 
-static void add_slot(const qk_setup_t *setup, int k, qk_report_t *r) {
+static void add_slot(const qk_setup_t *setup, int k, const qk_viewer_t *viewer, qk_report_t *r) {
   const qk_rhs_t *rhs = setup->inflight[k].rhs;
   const size_t n = r->activity.n_slot;
   if (!rhs || n == QK_SLOTS_SHOWN) return;
@@ -229,7 +229,7 @@ static void add_slot(const qk_setup_t *setup, int k, qk_report_t *r) {
   s->rhs = rhs->index;
   s->iterations = rhs->iterations;
   s->residual = rhs->residual;
-  s->setup = (char *)setup->name;
+  if (qk_setups_sees(viewer, setup)) s->setup = (char *)setup->name;
   s->tol = qk_job_solves(rhs->job) ? rhs->job->tol : 0;
   s->seconds = qk_service_now(setup->service) - rhs->started_at;
   s->has_flavour = !rhs->job->contraction && qk_values_action(&setup->settings.op)->has_flavours;
@@ -238,10 +238,11 @@ static void add_slot(const qk_setup_t *setup, int k, qk_report_t *r) {
   r->slot_list[r->activity.n_slot++] = s;
 }
 
-static void fill_slots(const qk_service_t *service, qk_report_t *r) {
+static void fill_slots(const qk_service_t *service, const qk_viewer_t *viewer, qk_report_t *r) {
   r->activity.slot = r->slot_list;
   for (int m = 0; m < QK_SETUPS_MAX; m++)
-    for (int k = 0; k < QK_ENTRIES && service->setup[m]; k++) add_slot(service->setup[m], k, r);
+    for (int k = 0; k < QK_ENTRIES && service->setup[m]; k++)
+      add_slot(service->setup[m], k, viewer, r);
 }
 
 typedef struct user_count {
@@ -339,7 +340,7 @@ void qk_report_make(const qk_setup_t *setup, const qk_viewer_t *viewer, bool act
   status->trouble = (char *)qk_upload_trouble(service);
   fill_states(service, viewer, r);
   if (!activity) return;
-  fill_slots(service, r);
+  fill_slots(service, viewer, r);
   fill_users(service, r);
   status->activity = &r->activity;
 }

@@ -12,7 +12,7 @@ import tap
 
 ROOT = os.environ['QK_SOURCE_ROOT']
 LIBRARY = {'libzmq', 'libprotobuf-c', 'libxxhash'}
-CLIENT = LIBRARY | {'jansson', 'inih', 'hdf5'}
+CLIENT = LIBRARY | {'jansson', 'inih', 'hdf5', 'zlib'}
 
 
 def known(folder, names):

@@ -334,6 +334,51 @@ def _sum(data):
 
 
 @tap.test
+def fields_and_setups_outlive_an_orderly_end(case):
+    with State(case) as state:
+        with state.daemon() as d, Client(d) as c:
+            r = send(c, LINKS)
+            load(c, 'mine', gauge='field:%d' % r.request, kappa=0.12)
+            wait_for(d, 'mine', qk.STATE_READY)
+            c.send(release=qk.Release(request=r.request))  # the setup holds them
+            c.send(goodbye=qk.Goodbye())
+            d.status_when(lambda s: s.counters.sessions == 1)  # with the field
+            d.terminate()
+        for end in 'TERM', 'KILL':
+            with state.daemon() as d, Client(d, c.client_id) as c2:
+                s = wait_for(d, 'mine', qk.STATE_READY)
+                assert s.owner == 'tester', s
+                c2.request = 1000 if end == 'TERM' else 2000
+                check(c2, 3, setup='mine')
+                assert open_field(c2, LINKS, digest=digest(LINKS)).upload_until == 0
+                assert c2.expect('result').digest == digest(LINKS)
+                c2.ack(c2.request)
+                d.terminate() if end == 'TERM' else kill(d)
+        with state.daemon() as d, Client(d, c.client_id) as c2:
+            wait_for(d, 'mine', qk.STATE_READY)
+            drop(c2, 'mine')
+            wait_for(d, 'mine', None)
+
+
+@tap.test
+def other_links_than_were_asked_for_are_found(case):
+    with case.daemon() as d, Client(d) as c:
+        load(c, 'public', gauge=FAKE + ':digest=8', kappa=0.12)
+        wait_for(d, 'public', qk.STATE_READY)
+        load(c, 'mine', gauge='digest:%016x' % 8, kappa=0.12)
+        assert wait_for(d, 'mine', qk.STATE_READY).digest == 8
+        drop(c, 'mine')
+        wait_for(d, 'mine', None)
+    with case.daemon(env={'FAKE_LOAD': 'change'}) as d, Client(d) as c:
+        first = d.status().setup.digest
+        load(c, 'mine', gauge='digest:%016x' % first, kappa=0.12)
+        wait_for(d, 'mine', qk.STATE_READY)
+        os.kill(d.status(setup='mine').engine.pid, 9)  # the next one finds another configuration
+        s = wait_for(d, 'mine', qk.STATE_FAILED)
+        assert s.status == STATUS['BAD_CHECKSUM'] and 'not %016x as was asked for' % first in s.text, s
+
+
+@tap.test
 def fields_outlive_the_machine_by_the_spool(case):
     with State(case) as state:
         with state.daemon() as d, Client(d) as c:
