@@ -67,7 +67,7 @@ class Request:
         if self.fields is not None:
             assert np.array_equal(x, 2 * self.fields[rhs]), 'request %d, rhs %d: a solution of another source' % (self.number, rhs)
         else:
-            assert x[0] == self.seed(rhs) and not np.any(x[4:]), 'request %d, rhs %d: a solution of another source: %s' % (self.number, rhs, x[:4])
+            assert x[0] == self.seed(rhs) and not np.any(x[9:]), 'request %d, rhs %d: a solution of another source: %s' % (self.number, rhs, x[:4])
 
     def check_result(self, result):
         """What the status may be, after all that the client did; and a file is complete when its end is told."""
