@@ -42,7 +42,8 @@ static void submit(const Quark__Submit *s, uint32_t vectors) {
   promise(s->parity == QUARK__PARITY__PARITY_ALL || vectors == 1);
   promise(s->schur == QUARK__SCHUR__SCHUR_NONE || s->parity != QUARK__PARITY__PARITY_ALL);
   promise((unsigned)s->work <= QUARK__WORK__WORK_SMEAR);
-  promise(s->work != QUARK__WORK__WORK_SOLVE || (s->tol > 0 && s->tol < 1 && s->max_iter > 0));
+  promise(s->work != QUARK__WORK__WORK_SOLVE || (s->tol >= 0 && s->tol < 1 && s->max_iter > 0));
+  promise(s->work != QUARK__WORK__WORK_SOLVE || s->tol > 0 || s->tol_abs > 0 || s->tol_hq > 0);
   promise(vectors == 1 || s->source != QUARK__SOURCE_KIND__SOURCE_SEQUENTIAL);
   promise((qk_job_check_action(s, &plain, &err) == QK_OK) == (s->flavour >= 0));
   qk_sched_init(&sched);
