@@ -85,6 +85,7 @@ def _column_rows(prop: Propagator) -> NDArray[Any]:
         row['site'] = [column[x] if kind == 'point' else -1 for x in 'xyz'] + [column['t']]
         row['spin'], row['colour'] = (-1, -1) if kind == 'sequential' else (column['spin'], column['colour'])
         row['momentum'] = [column.get(p, 0) for p in ('px', 'py', 'pz')]
+        row['hq_residual'] = np.nan  # not asked for
         row['gamma'] = column['gamma'] if kind == 'sequential' else -1
         if not usual:
             row['flavour'] = column.get('flavour', 0)

@@ -238,9 +238,9 @@ qk_status_t qk_admit_field(qk_service_t *service, qk_session_t *session,
   if (err->code == QK_OK) check_state(service, session, open->request, NULL, err);
   if (err->code == QK_OK) qk_job_check_field(open, err);
   if (err->code == QK_OK) check_keep_time(service, open->keep_ms, err);
-  if (err->code == QK_OK) qk_fields_check_user(service, user, err);
   const bool here = err->code == QK_OK && open->has_digest &&
                     qk_fields_are_here(service, user, open->digest, open->dims);
+  if (err->code == QK_OK && !here) qk_fields_check_user(service, user, err);
   const int64_t cost = err->code == QK_OK && !here ? qk_job_cost_field(open) : 0;
   if (err->code == QK_OK) check_room(service, cost, err);
   if (err->code == QK_OK) qk_upload_check(service, cost, err);

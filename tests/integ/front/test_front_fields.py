@@ -133,6 +133,7 @@ def a_user_has_at_most_64_fields(case):
             open_field(c, small)
         r = open_field(c, small, expect='rejected')
         assert r.status == STATUS['BUSY'] and 'this user has 64 fields' in r.text, r
+        assert open_field(c, LINKS, digest=7).upload_until == 0  # those of the public setup take nothing
         with Client(d, user='else') as other:
             open_field(other, small)
         c.send(release=qk.Release(request=1))
