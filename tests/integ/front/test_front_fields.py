@@ -134,6 +134,7 @@ def a_user_has_at_most_64_fields(case):
         r = open_field(c, small, expect='rejected')
         assert r.status == STATUS['BUSY'] and 'this user has 64 fields' in r.text, r
         assert open_field(c, LINKS, digest=7).upload_until == 0  # those of the public setup take nothing
+        assert c.expect('result').status == 0
         with Client(d, user='else') as other:
             open_field(other, small)
         c.send(release=qk.Release(request=1))
