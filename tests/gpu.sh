@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# gpu.sh [--quick] [BUILD]: every check that needs a GPU, with one table last.
+# gpu.sh [--quick] [--only PATTERN] [BUILD]: every check that needs a GPU, with one table last.
 #
 # Runs the tests of the kernels and of the engine on the GPU, the kernels under compute-sanitizer
 # (memcheck, racecheck, initcheck) on a small lattice, and the benchmarks. Programs are taken from the build
-# folder BUILD, or from PATH where no folder is given. --quick leaves out the benchmarks. Exit status:
+# folder BUILD, or from PATH where no folder is given. --quick leaves out the benchmarks; --only runs the checks
+# whose names in the table match the extended regular expression PATTERN, and no benchmark. Exit status:
 # 0 when every check passed, 1 when one failed, 77 without a GPU.
 # A build with PTX (-Dgpu_archs=90a,80-virtual) runs tests of kernels and solvers once more with what the driver makes of that.
 #
@@ -15,13 +16,16 @@ set -uo pipefail
 
 source_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 quick=0
+only=
 build=
-for arg; do
-  case $arg in
+while [ $# -gt 0 ]; do
+  case $1 in
     --quick) quick=1 ;;
+    --only) only=${2:?--only needs a pattern} quick=1; shift ;;
     -h | --help) sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p}' "${BASH_SOURCE[0]}"; exit 0 ;;
-    *) build=$(cd "$arg" && pwd) || exit 64 ;;
+    *) build=$(cd "$1" && pwd) || exit 64 ;;
   esac
+  shift
 done
 export PYTHONPATH=$source_root/tests/support/python:$source_root/tests/ref${PYTHONPATH:+:$PYTHONPATH}
 export QK_BACKEND=cuda QK_LARGE=1 QK_SOURCE_ROOT=$source_root QK_DATA=${QK_DATA:-$source_root/../shared/data}
@@ -71,6 +75,7 @@ line() { # name verdict seconds
 }
 
 note() { # name verdict seconds
+  [[ $1 =~ $only ]] || return 0
   local i=${#names[@]}
   names+=("$1")
   printf '%s\t%s\n' "$2" "$3" >"$log/$i.verdict"
@@ -96,6 +101,7 @@ run_check() { # index name command...
 
 # Starts a check that uses all GPUs; its output is shown when it fails.
 check_all() { # name command...
+  [[ $1 =~ $only ]] || return 0
   local i=${#names[@]}
   names+=("$1")
   while [ "$(jobs -rp | wc -l)" -ge "$most" ]; do wait -n; done
@@ -173,6 +179,12 @@ if [ -n "$quarkd" ] && [ -n "$quarkctl" ] && [ -n "$quark_gauge" ]; then
 else
   note 'programs: GPU against CPU' skipped 0
 fi
+quark_engine=$(installed quark-engine)
+if [ -n "$quarkd" ] && [ -n "$quarkctl" ] && [ -n "$quark_engine" ]; then
+  check 'quarkctl selftest' "$quarkctl" selftest --quarkd "$quarkd" --engine "$quark_engine"
+else
+  note 'quarkctl selftest' skipped 0
+fi
 if [ -n "$quark_tune" ]; then
   check 'quark-tune for ten seconds' "$quark_tune" --kappa 0.1350 --csw 1.769 --slots 8 --budget 10 --backend cuda \
     --out "$log/tuned.conf" "${QK_THERMAL:-builtin:weak:8x8x8x16:1}"
@@ -229,14 +241,16 @@ if [ -n "$sanitizer" ]; then
     if [ -n "$bench_blas" ] && [ $tool != initcheck ]; then
       check "$tool bench_blas" "${run[@]}" "$bench_blas" "${small[@]}"
     fi
-    # racecheck of a whole solve takes minutes on the smallest lattice.
-    if [ -n "$bench_mg" ] && [ $tool = racecheck ]; then
-      for batch in 1 3; do
-        check "$tool bench_mg $batch" "${run[@]}" "$bench_mg" --gauge builtin:weak:4x4x4x8:1 --tol 1e-2 --batch $batch
-        check "$tool flavours $batch" "${run[@]}" "$bench_mg" --gauge builtin:weak:4x4x4x8:1 --tol 1e-2 --batch $batch \
-          --flavours 1 --action 'twisted-clover;mass=0.2;mu=0.1;csw=1'
-        check "$tool doublet $batch" "${run[@]}" "$bench_mg" --gauge builtin:weak:4x4x4x8:1 --tol 1e-2 --batch $batch \
-          --action 'doublet;mass=0.2;mu=0.1;epsilon=0.08;csw=1'
+    # Whole solves under racecheck and initcheck take minutes on the smallest lattice, nearly all in the setup.
+    if [ -n "$bench_mg" ] && [ $tool != memcheck ]; then
+      solve=("${run[@]}" "$bench_mg" --gauge builtin:weak:4x4x4x8:1 --tol 1e-2 --mg mg-setup-iterations=2 --mg mg-setup-passes=none)
+      batches='1 3'
+      if [ $tool = initcheck ]; then batches=8; fi
+      for batch in $batches; do
+        check "$tool bench_mg $batch" "${solve[@]}" --batch "$batch"
+        check "$tool flavours $batch" "${solve[@]}" --batch "$batch" --flavours 1 --action 'twisted-clover;mass=0.2;mu=0.1;csw=1'
+        check "$tool doublet $batch" "${solve[@]}" --batch "$batch" --action 'doublet;mass=0.2;mu=0.1;epsilon=0.08;csw=1' \
+          --mg mg-pre=2 --mg mg-post=2
       done
     elif [ -n "$bench_mg" ] && [ $tool = memcheck ]; then
       check "$tool bench_mg" "${run[@]}" "$bench_mg" --gauge builtin:weak:8x8x8x8:1 --kappa 0.12 --csw 1 \
