@@ -436,13 +436,20 @@ QUARK_API quark_code_t quark_contract(quark_connection_t *conn,
 
 /* ---- links from memory ---- */
 
-/* SU(3) links as a setup is made of them. */
+typedef enum quark_field_kind {
+  QUARK_FIELD_GAUGE = 1, /* SU(3) links */
+  QUARK_FIELD_CLOVER     /* a clover term */
+} quark_field_kind_t;
+
+/* Links as a setup is made of them; or its clover term, whatever made it: T of M = T - 1/2 hop,
+ * with mass and all, for the action "foreign-clover". */
 typedef struct quark_field_params {
-  uint32_t dims[4];    /* x, y, z, t: even */
-  quark_dtype_t dtype; /* Default QUARK_F64 */
-  uint32_t reals;      /* of a link: 18, the default, or 12, the first two rows */
-  /* Of the links (quark_gauge_digest). If the daemon has them, nothing is to be sent; if others
-   * come they are refused with QUARK_BAD_CHECKSUM. */
+  quark_field_kind_t kind; /* Default QUARK_FIELD_GAUGE */
+  uint32_t dims[4];        /* x, y, z, t: even */
+  quark_dtype_t dtype;     /* Default QUARK_F64 */
+  uint32_t reals;          /* of a link: 18, the default, or 12, the first two rows */
+  /* Of the field (quark_gauge_digest, quark_clover_digest). If the daemon has it, nothing is to be
+   * sent; if another one comes it is refused with QUARK_BAD_CHECKSUM. */
   bool has_digest;
   uint64_t digest;
   double plaquette; /* that the setup must find; NaN, the default: not said */
@@ -451,13 +458,16 @@ typedef struct quark_field_params {
 
 QUARK_API void quark_field_params_init(quark_field_params_t *params);
 
-/* Announces links: a request with one result, *field. Unless *present, all *bytes of them are to be
- * sent with quark_upload, as complex numbers [t][z][y][x][mu = x,y,z,t][row][column]. quark_wait
- * (RHS 0) then tells that they were taken, with digest and unitarity, or why not:
- * QUARK_NOT_UNITARY names the worst link. They belong to the user, not to the connection, and stay
- * while a setup is made of them (quark_load with gauge "field:NUMBER"), or for keep_ms;
- * quark_release lets them go when no setup needs them. Errors: those of quark_submit,
- * QUARK_BAD_GEOMETRY, QUARK_UNSUPPORTED (the daemon is too old). */
+/* Announces a field: a request with one result, *field. Unless *present, all *bytes of it are to be
+ * sent with quark_upload. Links: complex numbers [t][z][y][x][mu = x,y,z,t][row][column]. A clover
+ * term: real numbers [t][z][y][x][2][36], in the basis of DeGrand and Rossi two hermitian 6x6
+ * matrices (spins 0 and 1, spins 2 and 3; index 3 spin + colour), each as its 6 diagonal elements,
+ * then the 15 complex ones below the diagonal, column by column. quark_wait (RHS 0) then tells that
+ * it was taken, with digest and, of links, unitarity, or why not: QUARK_NOT_UNITARY names the worst
+ * link, QUARK_BAD_ARGUMENT the first number of a clover term that is NaN or Inf. Fields belong to
+ * the user, not to the connection, and stay while a setup is made of them (quark_load with gauge
+ * "field:NUMBER"), or for keep_ms; quark_release lets them go when no setup needs them. Errors:
+ * those of quark_submit, QUARK_BAD_GEOMETRY, QUARK_UNSUPPORTED (the daemon is too old). */
 QUARK_API quark_code_t quark_field_open(quark_connection_t *conn,
                                         const quark_field_params_t *params, uint64_t *field,
                                         uint64_t *bytes, bool *present, quark_error_t *err);
@@ -468,6 +478,9 @@ QUARK_API quark_code_t quark_field_open(quark_connection_t *conn,
  * order. Pure. */
 QUARK_API void quark_gauge_digest(const void *links, quark_dtype_t dtype, uint32_t reals,
                                   const uint64_t *site, size_t sites, uint64_t *sum);
+/* The same of a clover term [sites][72]. */
+QUARK_API void quark_clover_digest(const void *term, quark_dtype_t dtype, const uint64_t *site,
+                                   size_t sites, uint64_t *sum);
 
 /* ---- requests of an earlier connection ---- */
 

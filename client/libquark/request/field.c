@@ -1,13 +1,19 @@
-/* field.c: links from the memory of the client. */
+/* field.c: links and clover terms from the memory of the client. */
 #include <math.h>
 #include <string.h>
 
 #include "client/libquark/connection/error.h"
 #include "client/libquark/request/submit.h"
+#include "daemon/base/links/clover_term.h"
 #include "daemon/base/links/links.h"
 
+_Static_assert((int)QUARK_FIELD_GAUGE == (int)QUARK__FIELD_KIND__FIELD_GAUGE &&
+                   (int)QUARK_FIELD_CLOVER == (int)QUARK__FIELD_KIND__FIELD_CLOVER,
+               "kinds of fields agree");
+
 void quark_field_params_init(quark_field_params_t *params) {
-  *params = (quark_field_params_t){.dtype = QUARK_F64, .reals = 18, .plaquette = NAN};
+  *params = (quark_field_params_t){
+      .kind = QUARK_FIELD_GAUGE, .dtype = QUARK_F64, .reals = 18, .plaquette = NAN};
 }
 
 void quark_gauge_digest(const void *links, quark_dtype_t dtype, uint32_t reals,
@@ -23,15 +29,28 @@ void quark_gauge_digest(const void *links, quark_dtype_t dtype, uint32_t reals,
   *sum += all.digest;
 }
 
+void quark_clover_digest(const void *term, quark_dtype_t dtype, const uint64_t *site, size_t sites,
+                         uint64_t *sum) {
+  const int bits = dtype == QUARK_F32 ? 32 : 64;
+  const size_t bytes = (size_t)QK_CLOVER_TERM_SITE * (size_t)bits / 8;
+  qk_clover_term_sum_t all = {0};
+  double wide[QK_CLOVER_TERM_SITE];
+  for (size_t i = 0; i < sites; i++) {
+    qk_clover_term_widen((const char *)term + i * bytes, bits, wide);
+    qk_clover_term_add(wide, site ? site[i] : i, &all);
+  }
+  *sum += all.digest;
+}
+
 static uint8_t *pack(uint64_t number, const quark_field_params_t *p, size_t *bytes) {
   Quark__FieldOpen open = QUARK__FIELD_OPEN__INIT;
   Quark__ClientMessage message = QUARK__CLIENT_MESSAGE__INIT;
   open.request = number;
-  open.kind = QUARK__FIELD_KIND__FIELD_GAUGE;
+  open.kind = (Quark__FieldKind)p->kind;
   open.n_dims = 4;
   open.dims = (uint32_t *)(uintptr_t)p->dims;
   open.dtype = (Quark__Dtype)p->dtype;
-  open.has_reals = true;
+  open.has_reals = p->kind == QUARK_FIELD_GAUGE;
   open.reals = p->reals;
   open.has_digest = p->has_digest;
   open.digest = p->digest;

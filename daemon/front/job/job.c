@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "daemon/base/assert.h"
+#include "daemon/base/links/clover_term.h"
 #include "daemon/base/mem.h"
 #include "daemon/front/job/due.h"
 #include "proto/control.h"
@@ -127,7 +128,9 @@ qk_shape_t qk_job_field_shape(const Quark__FieldOpen *open) {
 static uint64_t links_bytes(const Quark__FieldOpen *open) {
   const qk_shape_t shape = qk_job_field_shape(open);
   const uint64_t real = open->dtype == QUARK__DTYPE__DTYPE_F64 ? 8 : 4;
-  return qk_shape_sites(&shape) * 4 * open->reals * real;
+  const uint64_t reals =
+      open->kind == QUARK__FIELD_KIND__FIELD_CLOVER ? QK_CLOVER_TERM_SITE : 4 * open->reals;
+  return qk_shape_sites(&shape) * reals * real;
 }
 
 int64_t qk_job_cost_field(const Quark__FieldOpen *open) {

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "daemon/base/links/clover_term.h"
 #include "daemon/front/job/job.h"
 #include "proto/column_check.h"
 
@@ -228,14 +229,21 @@ static qk_status_t check_dims(const Quark__FieldOpen *open, qk_err_t *err) {
 qk_status_t qk_job_check_field(const Quark__FieldOpen *open, qk_err_t *err) {
   qk_status_t status = check_request(open->request, 0, 0, err);
   if (status != QK_OK) return status;
-  if (open->kind == QUARK__FIELD_KIND__FIELD_CLOVER ||
-      open->kind == QUARK__FIELD_KIND__FIELD_VECTORS)
-    return qk_fail(err, QK_UNSUPPORTED, "kind = %d: only 1 (gauge links) is served", open->kind);
-  if (open->kind != QUARK__FIELD_KIND__FIELD_GAUGE)
-    return qk_fail(err, QK_BAD_ARGUMENT, "kind = %d: must be 1 (gauge links)", open->kind);
+  if (open->kind == QUARK__FIELD_KIND__FIELD_VECTORS)
+    return qk_fail(err, QK_UNSUPPORTED,
+                   "kind = %d: only 1 (gauge links) and 2 (a clover term) are served", open->kind);
+  const bool clover = open->kind == QUARK__FIELD_KIND__FIELD_CLOVER;
+  if (!clover && open->kind != QUARK__FIELD_KIND__FIELD_GAUGE)
+    return qk_fail(err, QK_BAD_ARGUMENT, "kind = %d: must be 1 (gauge links) or 2 (a clover term)",
+                   open->kind);
   if (open->dtype != QUARK__DTYPE__DTYPE_F32 && open->dtype != QUARK__DTYPE__DTYPE_F64)
     return qk_fail(err, QK_BAD_ARGUMENT, "dtype = %d: must be 1 (f32) or 2 (f64)", open->dtype);
-  if (open->reals != 18 && open->reals != 12)
+  if (clover && open->has_reals && open->reals != QK_CLOVER_TERM_SITE)
+    return qk_fail(err, QK_BAD_ARGUMENT, "reals = %u: of a clover term it must be %d", open->reals,
+                   QK_CLOVER_TERM_SITE);
+  if (clover && open->has_plaquette)
+    return qk_fail(err, QK_BAD_ARGUMENT, "plaquette = %g: a clover term has none", open->plaquette);
+  if (!clover && open->reals != 18 && open->reals != 12)
     return qk_fail(err, QK_BAD_ARGUMENT, "reals = %u: must be 18 or 12", open->reals);
   if (open->has_plaquette && !(fabs(open->plaquette) <= 1))
     return qk_fail(err, QK_BAD_ARGUMENT, "plaquette = %g is outside -1 .. 1", open->plaquette);

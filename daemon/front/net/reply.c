@@ -369,7 +369,7 @@ static void set_field(Quark__Result *result, const qk_rhs_t *rhs) {
   if (rhs->outcome.status != QK_OK) return;
   result->has_digest = true;
   result->digest = rhs->digested ? rhs->digest : open->digest;
-  result->has_unitarity = rhs->digested;
+  result->has_unitarity = rhs->digested && open->kind == QUARK__FIELD_KIND__FIELD_GAUGE;
   result->unitarity = rhs->outcome.true_residual;
 }
 

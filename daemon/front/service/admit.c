@@ -141,8 +141,9 @@ static qk_status_t enter(qk_service_t *service, qk_session_t *session, qk_job_t 
   qk_marks_enter(qk_journal_marks(service->journal), job);
   qk_session_adopt(session, job);
   if (job->field)
-    qk_log(QK_LOG_INFO, "job", job->name, "accepted: links of %ux%ux%ux%u", job->shape.dims[0],
-           job->shape.dims[1], job->shape.dims[2], job->shape.dims[3]);
+    qk_log(QK_LOG_INFO, "job", job->name, "accepted: %s of %ux%ux%ux%u",
+           job->field->kind == QUARK__FIELD_KIND__FIELD_CLOVER ? "a clover term" : "links",
+           job->shape.dims[0], job->shape.dims[1], job->shape.dims[2], job->shape.dims[3]);
   else if (job->contraction)
     qk_log(QK_LOG_INFO, "job", job->name, "accepted: contraction of %zu channels",
            job->contraction->n_channel);
@@ -239,7 +240,7 @@ qk_status_t qk_admit_field(qk_service_t *service, qk_session_t *session,
   if (err->code == QK_OK) qk_job_check_field(open, err);
   if (err->code == QK_OK) check_keep_time(service, open->keep_ms, err);
   const bool here = err->code == QK_OK && open->has_digest &&
-                    qk_fields_are_here(service, user, open->digest, open->dims);
+                    qk_fields_are_here(service, user, open->kind, open->digest, open->dims);
   if (err->code == QK_OK && !here) qk_fields_check_user(service, user, err);
   const int64_t cost = err->code == QK_OK && !here ? qk_job_cost_field(open) : 0;
   if (err->code == QK_OK) check_room(service, cost, err);

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "daemon/base/links/clover_term.h"
 #include "daemon/base/links/links.h"
 #include "daemon/base/log.h"
 #include "daemon/base/mem.h"
@@ -45,10 +46,17 @@ qk_status_t qk_fields_check_user(const qk_service_t *service, const char *user, 
                  QK_USER_FIELDS_MAX);
 }
 
-qk_job_t *qk_fields_find(const qk_service_t *service, const char *user, uint64_t digest) {
+static bool is_clover(const qk_job_t *job) {
+  return job->field->kind == QUARK__FIELD_KIND__FIELD_CLOVER;
+}
+
+qk_job_t *qk_fields_find(const qk_service_t *service, const char *user, Quark__FieldKind kind,
+                         uint64_t digest) {
   for (const qk_link_t *l = service->fields.prev; l != &service->fields; l = l->prev) {
     qk_job_t *job = QK_HOLDER(l, qk_job_t, field_link);
-    if (job->rhs[0].kept && job->rhs[0].digest == digest && is_of(job, user)) return job;
+    if (job->field->kind == kind && job->rhs[0].kept && job->rhs[0].digest == digest &&
+        is_of(job, user))
+      return job;
   }
   return NULL;
 }
@@ -66,10 +74,11 @@ static bool are_equal(const uint32_t *dims, const qk_shape_t *shape) {
   return !dims || memcmp(dims, shape->dims, sizeof shape->dims) == 0;
 }
 
-bool qk_fields_are_here(const qk_service_t *service, const char *user, uint64_t digest,
-                        const uint32_t *dims) {
-  qk_job_t *job = qk_fields_find(service, user, digest);
-  const qk_setup_t *setup = public_setup(service, digest);
+bool qk_fields_are_here(const qk_service_t *service, const char *user, Quark__FieldKind kind,
+                        uint64_t digest, const uint32_t *dims) {
+  const bool links = kind == QUARK__FIELD_KIND__FIELD_GAUGE;
+  qk_job_t *job = qk_fields_find(service, user, kind, digest);
+  const qk_setup_t *setup = links ? public_setup(service, digest) : NULL;
   if (job) job->used_at = qk_service_now(service);
   return (job && are_equal(dims, &job->shape)) || (setup && are_equal(dims, &setup->shape));
 }
@@ -84,12 +93,14 @@ typedef struct part {
   qk_field_check_t *check;
   uint64_t next, until; /* sites */
   qk_links_sum_t sum;
+  qk_clover_term_sum_t term; /* of a clover term */
 } part_t;
 
 struct qk_field_check {
   qk_rhs_t *rhs; /* NULL: abandoned */
   void *data;    /* a mapping of its own: the field may go meanwhile */
   size_t bytes;
+  bool clover; /* a clover term, no links */
   int bits, reals;
   uint64_t volume, slice; /* sites of the lattice, and of a time slice */
   int left;
@@ -99,24 +110,52 @@ struct qk_field_check {
 static void run(uv_work_t *work) {
   part_t *p = work->data;
   const qk_field_check_t *c = p->check;
-  const size_t site_bytes = (size_t)c->reals * 4 * (size_t)c->bits / 8;
+  const size_t site_bytes = (size_t)c->reals * (size_t)c->bits / 8;
   double site[QK_LINKS_SITE];
   const uint64_t end = p->until - p->next < PIECE ? p->until : p->next + PIECE;
   for (uint64_t n = p->next; n < end; n++) {
-    qk_links_widen((const uint8_t *)c->data + n * site_bytes, c->bits, c->reals, site);
-    qk_links_add(site, n, n >= c->volume - c->slice, &p->sum);
+    const uint8_t *raw = (const uint8_t *)c->data + n * site_bytes;
+    if (c->clover) {
+      qk_clover_term_widen(raw, c->bits, site);
+      qk_clover_term_add(site, n, &p->term);
+    } else {
+      qk_links_widen(raw, c->bits, c->reals / 4, site);
+      qk_links_add(site, n, n >= c->volume - c->slice, &p->sum);
+    }
   }
   p->next = end;
 }
 
+static void find_site(const qk_job_t *job, uint64_t at, uint32_t x[4]) {
+  const uint32_t *dims = job->shape.dims;
+  for (int mu = 0; mu < 4; mu++, at /= dims[mu - 1]) x[mu] = (uint32_t)(at % dims[mu]);
+}
+
+static qk_status_t judge_digest(const qk_job_t *job, uint64_t digest, char *text, size_t size) {
+  if (!job->field->has_digest || job->field->digest == digest) return QK_OK;
+  snprintf(text, size, "%s the digest %016" PRIx64 ", FIELD_OPEN says %016" PRIx64,
+           is_clover(job) ? "the clover term has" : "the links have", digest, job->field->digest);
+  return QK_BAD_CHECKSUM;
+}
+
+static qk_status_t judge_term(const qk_job_t *job, const qk_clover_term_sum_t *sum, char *text,
+                              size_t size) {
+  uint32_t x[4];
+  if (sum->bad == 0) return judge_digest(job, sum->digest, text, size);
+  find_site(job, sum->site, x);
+  snprintf(text, size,
+           "the clover term at x y z t = %u %u %u %u is not finite: number %d of 72; %llu numbers "
+           "are NaN or Inf",
+           x[0], x[1], x[2], x[3], sum->number, (unsigned long long)sum->bad);
+  return QK_BAD_ARGUMENT;
+}
+
 /* The first thing that is wrong; QK_OK: nothing. text: of an outcome. */
 static qk_status_t judge(const qk_job_t *job, const qk_links_sum_t *sum, char *text, size_t size) {
-  const uint32_t *dims = job->shape.dims;
   const int bits = job->dtype == QUARK__DTYPE__DTYPE_F32 ? 32 : 64;
   const double limit = qk_links_limit(bits);
-  uint64_t at = sum->site;
   uint32_t x[4];
-  for (int mu = 0; mu < 4; mu++, at /= dims[mu - 1]) x[mu] = (uint32_t)(at % dims[mu]);
+  find_site(job, sum->site, x);
   if (!(sum->worst <= limit)) {
     snprintf(text, size,
              "link U_%c at x y z t = %u %u %u %u is not SU(3): off by %.3g, the limit for %d bits "
@@ -130,25 +169,29 @@ static qk_status_t judge(const qk_job_t *job, const qk_links_sum_t *sum, char *t
              sum->zeros, sum->closing);
     return QK_NOT_UNITARY;
   }
-  if (!job->field->has_digest || job->field->digest == sum->digest) return QK_OK;
-  snprintf(text, size, "the links have the digest %016" PRIx64 ", FIELD_OPEN says %016" PRIx64,
-           sum->digest, job->field->digest);
-  return QK_BAD_CHECKSUM;
+  return judge_digest(job, sum->digest, text, size);
 }
 
-static void finish(qk_rhs_t *rhs, const qk_links_sum_t *sum) {
+/* all: the sums over all sites. */
+static void finish(qk_rhs_t *rhs, const part_t *all) {
   qk_job_t *job = rhs->job;
   qk_service_t *service = job->setup->service;
-  qk_outcome_t outcome = {.true_residual = sum->unitarity};
-  outcome.status = judge(job, sum, outcome.text, sizeof outcome.text);
+  const bool clover = is_clover(job);
+  const uint64_t digest = clover ? all->term.digest : all->sum.digest;
+  qk_outcome_t outcome = {.true_residual = clover ? 0 : all->sum.unitarity};
+  outcome.status = clover ? judge_term(job, &all->term, outcome.text, sizeof outcome.text)
+                          : judge(job, &all->sum, outcome.text, sizeof outcome.text);
   outcome.written = outcome.status == QK_OK;
   if (outcome.written) {
-    rhs->digest = sum->digest;
+    rhs->digest = digest;
     rhs->digested = true;
     qk_rhs_keep_field(rhs);
   }
-  qk_log(QK_LOG_INFO, "fields", job->name, "%s%s, digest %016" PRIx64,
-         outcome.written ? "links are here" : "links are refused: ", outcome.text, sum->digest);
+  qk_log(QK_LOG_INFO, "fields", job->name, "%s %s%s, digest %016" PRIx64,
+         clover ? "a clover term" : "links",
+         outcome.written ? (clover ? "is here" : "are here")
+                         : (clover ? "is refused: " : "are refused: "),
+         outcome.text, digest);
   qk_rhs_end(rhs, &outcome, qk_service_now(service));
   qk_queue_ended(service, rhs);
 }
@@ -163,10 +206,13 @@ static void after(uv_work_t *work, int cancelled) {
   }
   if (--c->left > 0) return;
   munmap(c->data, c->bytes);
-  for (int i = 1; i < PARTS; i++) qk_links_join(&c->part[0].sum, &c->part[i].sum);
+  for (int i = 1; i < PARTS; i++) {
+    qk_links_join(&c->part[0].sum, &c->part[i].sum);
+    qk_clover_term_join(&c->part[0].term, &c->part[i].term);
+  }
   if (c->rhs) {
     c->rhs->job->checking = NULL;
-    finish(c->rhs, &c->part[0].sum);
+    finish(c->rhs, &c->part[0]);
   }
   qk_free(c);
 }
@@ -185,12 +231,13 @@ void qk_fields_check(qk_service_t *service, qk_rhs_t *rhs) {
   qk_field_check_t *c = qk_calloc(1, sizeof *c);
   if (!c || !map(c, rhs->source)) {
     qk_free(c);
-    qk_queue_end(service, rhs, QK_NO_MEMORY, "no memory to check the links");
+    qk_queue_end(service, rhs, QK_NO_MEMORY, "no memory to check the field");
     return;
   }
   c->rhs = rhs;
   c->bits = job->dtype == QUARK__DTYPE__DTYPE_F32 ? 32 : 64;
-  c->reals = (int)job->field->reals;
+  c->clover = is_clover(job);
+  c->reals = c->clover ? QK_CLOVER_TERM_SITE : 4 * (int)job->field->reals;
   c->volume = qk_shape_sites(&job->shape);
   c->slice = c->volume / job->shape.dims[3];
   c->left = PARTS;
@@ -232,7 +279,7 @@ static qk_status_t digest_of_request(const qk_session_t *session, const char *ga
   if (n < 1 || n > 20 || text[strspn(text, "0123456789")])
     return qk_fail(err, QK_BAD_ARGUMENT, "gauge = field:REQUEST: REQUEST must be a number");
   const qk_job_t *job = session ? qk_session_job(session, strtoull(text, NULL, 10)) : NULL;
-  if (!job || !job->field)
+  if (!job || !job->field || is_clover(job))
     return qk_fail(err, QK_NOT_FOUND,
                    "gauge = %.30s: this client has no field of this number: released, expired or "
                    "never accepted",
@@ -262,7 +309,8 @@ qk_status_t qk_fields_resolve(const qk_service_t *service, const qk_session_t *s
   }
   const qk_setup_t *setup = public_setup(service, digest);
   links->digest = digest;
-  links->field = user ? qk_fields_find(service, user, digest) : NULL;
+  links->field =
+      user ? qk_fields_find(service, user, QUARK__FIELD_KIND__FIELD_GAUGE, digest) : NULL;
   if (links->field) {
     snprintf(links->text, sizeof links->text, "%s%016" PRIx64, DIGEST, digest);
     links->gauge = links->text;
@@ -310,7 +358,9 @@ bool qk_fields_bind_again(qk_setup_t *setup) {
   const char *gauge = setup->settings.gauge;
   if (setup->links || strncmp(gauge, DIGEST, strlen(DIGEST)) != 0) return true;
   qk_job_t *field =
-      read_digest(gauge, &digest) ? qk_fields_find(setup->service, setup->owner, digest) : NULL;
+      read_digest(gauge, &digest)
+          ? qk_fields_find(setup->service, setup->owner, QUARK__FIELD_KIND__FIELD_GAUGE, digest)
+          : NULL;
   if (field) qk_fields_bind(setup, field);
   return field != NULL;
 }

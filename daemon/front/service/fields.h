@@ -1,11 +1,11 @@
 /*
- * fields.h: gauge fields that clients send from their memory (FIELD_OPEN), for setups that are
- * loaded from them (LOAD with gauge field:REQUEST or digest:HEX16).
+ * fields.h: gauge fields and clover terms that clients send from their memory (FIELD_OPEN), for
+ * setups that are loaded from them (LOAD with gauge field:REQUEST or digest:HEX16).
  *
- * A field is a request whose upload is checked when it is complete: every link is SU(3), and the
- * digest is the one that the client said. Then it belongs to its user, not to the session: it stays
- * for keep_ms after its last use, and as long as a setup is made of it, which holds its job. With a
- * state folder it is in the spool, too.
+ * A field is a request whose upload is checked when it is complete: every link is SU(3), every
+ * number of a clover term finite, and the digest is the one that the client said. Then it belongs to
+ * its user, not to the session: it stays for keep_ms after its last use, and as long as a setup is
+ * made of it, which holds its job. With a state folder it is in the spool, too.
  */
 #ifndef QK_FRONT_FIELDS_H
 #define QK_FRONT_FIELDS_H
@@ -28,12 +28,13 @@ void qk_fields_check(qk_service_t *service, qk_rhs_t *rhs);
 /* Nobody wants to know any more. */
 void qk_fields_abandon(qk_job_t *job);
 
-/* Whether links of this digest are here for the user: a field of his, or a public setup. dims NULL:
- * of any lattice. */
-bool qk_fields_are_here(const qk_service_t *service, const char *user, uint64_t digest,
-                        const uint32_t *dims);
+/* Whether a field of this kind and digest is here for the user: one of his, or links of a public
+ * setup. dims NULL: of any lattice. */
+bool qk_fields_are_here(const qk_service_t *service, const char *user, Quark__FieldKind kind,
+                        uint64_t digest, const uint32_t *dims);
 /* A ready field of the user; NULL: there is none. */
-qk_job_t *qk_fields_find(const qk_service_t *service, const char *user, uint64_t digest);
+qk_job_t *qk_fields_find(const qk_service_t *service, const char *user, Quark__FieldKind kind,
+                         uint64_t digest);
 
 /* Where a LOAD finds its links. */
 typedef struct qk_links {

@@ -89,12 +89,14 @@ static void field_open(const qk_session_t *session, int i, uint8_t how, uint8_t 
   Quark__FieldOpen f = QUARK__FIELD_OPEN__INIT;
   uint32_t dims[4] = {2, 2, 2, how % 16 == 15 ? 6 : 4};
   f.request = next_request(session, number);
-  f.kind = how == 255 ? QUARK__FIELD_KIND__FIELD_CLOVER : QUARK__FIELD_KIND__FIELD_GAUGE;
+  f.kind = how == 255 ? QUARK__FIELD_KIND__FIELD_VECTORS
+           : how & 64 ? QUARK__FIELD_KIND__FIELD_CLOVER
+                      : QUARK__FIELD_KIND__FIELD_GAUGE;
   f.n_dims = how == 254 ? 3 : 4;
   f.dims = dims;
   f.dtype = how & 1 ? QUARK__DTYPE__DTYPE_F64 : QUARK__DTYPE__DTYPE_F32;
   f.has_reals = how & 2;
-  f.reals = how == 253 ? 17 : 12;
+  f.reals = how == 253 ? 17 : how & 64 ? 72 : 12;
   f.has_digest = how & 4;
   f.digest = how & 8 ? 7 : 0;
   f.has_keep_ms = how & 16;

@@ -7,7 +7,7 @@ import tap
 
 try:
     import numpy as np
-    from field_links import bytes_of, digest, noisy, open_field, send, widened
+    from field_links import bytes_of, digest, noisy, noisy_term, open_field, send, send_term, term_digest, widened
     from front_case import State, field, kill
     from front_driver import STATUS, Client, frame, qk
     from front_driver import UPLOAD
@@ -99,7 +99,8 @@ def bad_links_are_refused_by_name_and_leave_nothing(case):
 def what_cannot_be_is_rejected(case):
     with case.daemon('--keep-time', '60', '--max-memory', '4M') as d, Client(d) as c:
         for how, words, more in (('BAD_ARGUMENT', 'request = 0', dict(request=0)),
-                                 ('UNSUPPORTED', 'kind = 2', dict(kind=qk.FIELD_CLOVER)),
+                                 ('BAD_ARGUMENT', 'reals = 18', dict(kind=qk.FIELD_CLOVER)),
+                                 ('BAD_ARGUMENT', 'plaquette = 0.5: a clover term has none', dict(kind=qk.FIELD_CLOVER, reals=72, plaquette=0.5)),
                                  ('UNSUPPORTED', 'kind = 3', dict(kind=qk.FIELD_VECTORS)),
                                  ('BAD_ARGUMENT', 'reals = 17', dict(reals=17)),
                                  ('BAD_GEOMETRY', 'dims of 3', dict(dims=[4, 4, 4])),
@@ -123,6 +124,37 @@ def what_cannot_be_is_rejected(case):
         assert 'not complete yet' in refused(c, 'BAD_ARGUMENT', load=qk.Load(name='x', gauge='field:%d' % accepted.request, kappa=0.1))
         r = c.submit(source=qk.SOURCE_SEQUENTIAL, column=[qk.Column(request=accepted.request)], expect='rejected')
         assert 'is a field of links' in r.text, r
+
+
+@tap.test
+def a_clover_term_is_checked_and_known_by_its_digest(case):
+    term = noisy_term(DIMS, 5)
+    with case.daemon() as d, Client(d) as c, Client(d, user='else') as other:
+        for single in False, True:
+            seen = term.astype(np.float32).astype(float) if single else term
+            r = send_term(c, term, single)
+            assert (r.status, r.digest, r.HasField('unitarity'), r.bytes) == (0, term_digest(seen), False, 0), r
+            before = d.status().counters.bytes_in
+            again = send_term(c, term, single, digest=r.digest, reals=72)  # nothing is sent
+            assert (again.status, again.digest) == (0, r.digest) and d.status().counters.bytes_in == before, again
+        # it is no links, and nobody else's
+        assert open_field(c, LINKS, digest=term_digest(term)).upload_until > 0
+        assert send_term(other, term, digest=term_digest(term)).status == 0 and d.status().counters.bytes_in > before
+        text = refused(c, 'NOT_FOUND', load=qk.Load(name='x', gauge='digest:%016x' % term_digest(term), kappa=0.1))
+        assert 'no links with the digest' in text, text
+        for at, value in (((3, 2, 1, 0, 71), np.nan), ((0, 0, 0, 1, 0), np.inf)):
+            bad = term.copy()
+            bad[at] = value
+            bad[3, 3, 3, 3, 3] = -np.inf  # the first one is named
+            text = text_of(send_term(c, bad), 'BAD_ARGUMENT')
+            assert 'the clover term at x y z t = %d %d %d %d is not finite: number %d of 72; 2 numbers' % (*at[3::-1], at[4]) in text, text
+        r = send_term(c, term, digest=7)
+        assert 'the clover term has the digest %016x, FIELD_OPEN says 0000000000000007' % term_digest(term) in text_of(r, 'BAD_CHECKSUM'), r
+        for request in range(1, c.request + 1):
+            c.send(release=qk.Release(request=request))
+        for request in range(1, other.request + 1):
+            other.send(release=qk.Release(request=request))
+        settled(d)
 
 
 @tap.test

@@ -1,4 +1,4 @@
-"""Links that clients send from memory (FIELD_OPEN): made, in wire order, their digest."""
+"""Links and clover terms that clients send from memory (FIELD_OPEN): made, in wire order, their digest."""
 import ctypes
 
 import numpy as np
@@ -23,6 +23,50 @@ def digest(links):
     """Of links as doubles, in wire order."""
     sites = np.ascontiguousarray(links, complex).reshape(-1, 36)
     return sum(_seeded(s.tobytes(), 576, n) for n, s in enumerate(sites)) % 2**64
+
+
+def noisy_term(dims, seed, size=0.3):
+    """A clover term [t][z][y][x][72] near 4."""
+    rng = np.random.default_rng(seed)
+    term = size * rng.standard_normal((*dims[::-1], 2, 36))
+    term[..., :6] += 4
+    return term.reshape(*dims[::-1], 72)
+
+
+def packed(blocks):
+    """The same of hermitian matrices [t][z][y][x][2][6][6]."""
+    rows, columns = zip(*((i, j) for j in range(6) for i in range(j + 1, 6)))
+    below = np.ascontiguousarray(blocks[..., rows, columns], complex).view(float)
+    return np.concatenate([np.einsum('...ii->...i', blocks).real, below], -1).reshape(*blocks.shape[:4], 72)
+
+
+def blocks_of(term):
+    """The matrices of a clover term."""
+    t = term.reshape(*term.shape[:4], 2, 36)
+    m = np.zeros((*t.shape[:5], 6, 6), complex)
+    below = np.ascontiguousarray(t[..., 6:]).view(complex)
+    for k, (i, j) in enumerate((i, j) for j in range(6) for i in range(j + 1, 6)):
+        m[..., i, j] = below[..., k]
+        m[..., j, i] = below[..., k].conj()
+    for i in range(6):
+        m[..., i, i] = t[..., i]
+    return m
+
+
+def term_digest(term):
+    return digest(np.ascontiguousarray(term, float).view(complex))
+
+
+def send_term(client, term, single=False, expect='accepted', **more):
+    """The RESULT of a clover term that is sent; expect 'rejected': that answer."""
+    client.request += 1
+    dims, real = list(term.shape[3::-1]), np.float32 if single else np.float64
+    client.send(field_open=qk.FieldOpen(**{'request': client.request, 'kind': qk.FIELD_CLOVER, 'dims': dims,
+                                           'dtype': qk.DTYPE_F32 if single else qk.DTYPE_F64, **more}))
+    answer = client.expect(expect)
+    if expect == 'accepted' and answer.upload_until > 0:
+        client.upload(answer, [np.ascontiguousarray(term, real).view(np.uint8).ravel()])
+    return client.expect('result') if expect == 'accepted' else answer
 
 
 def bytes_of(links, single=False, reals=18):

@@ -52,6 +52,12 @@ Test(libquark, links_are_announced_sent_and_loaded) {
   p.digest = 7;
   cr_assert_eq(quark_field_open(conn, &p, &field, &bytes, &present, &err), QUARK_OK);
   cr_expect(present, "nothing is to be sent");
+  p = links_of(4);
+  p.kind = QUARK_FIELD_CLOVER;
+  cr_assert_eq(quark_field_open(conn, &p, &field, &bytes, &present, &err), QUARK_OK);
+  said = lq_fake.last->field_open;
+  cr_expect_eq(said->kind, QUARK__FIELD_KIND__FIELD_CLOVER);
+  cr_expect(!said->has_reals && !said->has_plaquette);
   free(stream);
   quark_close(conn);
 }
@@ -96,6 +102,25 @@ Test(libquark, digests_of_parts_add_up) {
   quark_gauge_digest(links[7], QUARK_F64, 18, NULL, SITES - 7, &elsewhere);
   quark_gauge_digest(links, QUARK_F64, 18, NULL, 7, &elsewhere);
   cr_expect_neq(elsewhere, whole, "exchanged bricks");
+}
+
+Test(libquark, digests_of_clover_terms_are_made_as_those_of_links) {
+  double term[SITES][72];
+  float single[SITES][72];
+  uint64_t whole = 0, links = 0, parts = 0, place[SITES], narrow = 0, wide = 0;
+  fill(term);
+  for (int i = 0; i < SITES; i++) place[i] = (uint64_t)i;
+  quark_clover_digest(term, QUARK_F64, NULL, SITES, &whole);
+  quark_gauge_digest(term, QUARK_F64, 18, NULL, SITES, &links);
+  cr_expect_eq(whole, links);
+  quark_clover_digest(term[5], QUARK_F64, place + 5, SITES - 5, &parts);
+  quark_clover_digest(term, QUARK_F64, NULL, 5, &parts);
+  cr_expect_eq(parts, whole);
+  for (int i = 0; i < SITES; i++)
+    for (int k = 0; k < 72; k++) term[i][k] = single[i][k] = (float)term[i][k];
+  quark_clover_digest(single, QUARK_F32, NULL, SITES, &narrow);
+  quark_clover_digest(term, QUARK_F64, NULL, SITES, &wide);
+  cr_expect_eq(narrow, wide);
 }
 
 Test(libquark, digests_are_of_what_the_daemon_sees) {
