@@ -309,6 +309,11 @@ typedef struct quark_params {
    * If something is wrong with a file: QUARK_NOT_FOUND, QUARK_DENIED, QUARK_IO_ERROR or
    * QUARK_BAD_ARGUMENT. */
   quark_file_t sink_file;
+  /* Sources and solutions go in parts (quark_join): so many in x, y, z, t, which divide the extents.
+   * Zeros, the default: fields go whole. part: the one that this connection has itself; -1, the
+   * default: none, there is nothing to upload or download here then. Not with sink_file. */
+  uint32_t grid[4];
+  int32_t part;
 } quark_params_t;
 
 QUARK_API void quark_params_init(quark_params_t *params);
@@ -454,6 +459,8 @@ typedef struct quark_field_params {
   uint64_t digest;
   double plaquette; /* that the setup must find; NaN, the default: not said */
   uint64_t keep_ms; /* they stay so long after their last use. 0, the default: the daemon's limit */
+  uint32_t grid[4]; /* as in quark_params_t: it comes in parts */
+  int32_t part;     /* that this connection sends; -1, the default: none */
 } quark_field_params_t;
 
 QUARK_API void quark_field_params_init(quark_field_params_t *params);
@@ -481,6 +488,42 @@ QUARK_API void quark_gauge_digest(const void *links, quark_dtype_t dtype, uint32
 /* The same of a clover term [sites][72]. */
 QUARK_API void quark_clover_digest(const void *term, quark_dtype_t dtype, const uint64_t *site,
                                    size_t sites, uint64_t *sum);
+
+/* ---- a field, a source, a solution in parts ----
+ *
+ * With a grid, part ((ct gz + cz) gy + cy) gx + cx of a field is the sub-lattice of extents
+ * dims / grid at the coordinates c of the grid. Its sites, x fastest, are all that goes over the
+ * connection that has the part; sites of one parity (quark_params_t.parity) need even extents. The
+ * owner submits the request or opens the field, and hands on its client id, the request and the
+ * token; others, also of other processes and machines, but of the same user, join. What is not
+ * said here is as for a request of one's own.
+ *
+ * A right-hand side is solved, a field is checked, once all its parts are there. Results come to
+ * all; the solution is freed when the owner and all who have joined have acknowledged it. The end of
+ * the owner, or quark_release by it, ends the request for all: QUARK_CANCELLED. quark_release of a
+ * part, or the end of who has joined, ends nothing: the part can be joined again. */
+
+/* The token of a quark_submit or quark_field_open with a grid. QUARK_NOT_FOUND: no such request;
+ * QUARK_BAD_ARGUMENT: it has no grid, or the links were there already. */
+QUARK_API quark_code_t quark_join_token(quark_connection_t *conn, uint64_t request,
+                                        uint8_t join[QUARK_CLIENT_ID_BYTES], quark_error_t *err);
+
+/* Takes a part of a request: *request is its number on this connection, for uploads, results and
+ * downloads. *part_bytes (may be NULL): of a part of one RHS. *uploaded (may be NULL): bytes of its
+ * stream that the daemon has already, of whole RHS; the upload goes on there. Whoever had the part
+ * before loses it: its request ends with QUARK_EXPIRED. Errors: QUARK_NOT_FOUND (no such request:
+ * over, or never accepted), QUARK_DENIED (token, or another user's), QUARK_BAD_ARGUMENT (part; or
+ * the owner has it itself), QUARK_BUSY, QUARK_UNSUPPORTED. */
+QUARK_API quark_code_t quark_join(quark_connection_t *conn,
+                                  const uint8_t owner[QUARK_CLIENT_ID_BYTES],
+                                  uint64_t owner_request, const uint8_t join[QUARK_CLIENT_ID_BYTES],
+                                  uint32_t part, uint64_t *request, uint64_t *part_bytes,
+                                  uint64_t *uploaded, quark_error_t *err);
+
+/* The next bytes of the stream are zero. If the daemon knows that (else they are sent), they take
+ * none of the connection. Errors: those of quark_upload. */
+QUARK_API quark_code_t quark_upload_zeros(quark_connection_t *conn, uint64_t request,
+                                          uint64_t bytes, quark_error_t *err);
 
 /* ---- requests of an earlier connection ---- */
 

@@ -58,6 +58,7 @@ enum {
   QK_DATA_THREADS_MAX = 8, /* data endpoints of a daemon */
 
   QK_USER_FIELDS_MAX = 64,             /* fields of one user (FIELD_OPEN) */
+  QK_PARTS_MAX = 1024,                 /* of a request with a grid */
   QK_UPLOAD_WINDOW = 8 * QK_CHUNK_MAX, /* upload credit beyond what has arrived */
   QK_PROGRESS_MS = 500,                /* least time between two PROGRESS of one request */
   QK_HEARTBEAT_MS = 1000,              /* engine heartbeat, and front ping */
@@ -67,6 +68,7 @@ enum {
 /* `feature` of WELCOME, and of HELLO. Numbers are never used twice. */
 enum {
   QK_FEATURE_FIELDS = 1,   /* FIELD_OPEN; LOAD from a field or a digest */
+  QK_FEATURE_JOIN = 2,     /* JOIN; grid and part of FIELD_OPEN and SUBMIT */
   QK_FEATURE_WORK = 4,     /* work, dagger, parity, schur of SUBMIT */
   QK_FEATURE_STOPPING = 5, /* tol_hq and tol_abs of SUBMIT */
   QK_FEATURE_ACTIONS = 6,

@@ -66,6 +66,7 @@ bool quark__has_feature(const quark_connection_t *conn, unsigned feature) {
 
 static const char *name_of(unsigned feature) {
   return feature == QK_FEATURE_ACTIONS          ? "action and parameter"
+         : feature == QK_FEATURE_JOIN           ? "parts"
          : feature == QK_FEATURE_WORK           ? "work, dagger, parity or schur"
          : feature == QK_FEATURE_STOPPING       ? "tol_abs and tol_hq"
          : feature == QK_FEATURE_SINGLE_RHS     ? "batch_only"

@@ -73,6 +73,8 @@ static bool read_submit(quark_attached_t *a, request_t *r, const Quark__Submit *
   p->dagger = m->dagger;
   p->parity = (quark_parity_t)m->parity;
   p->schur = (quark_schur_t)m->schur;
+  for (size_t mu = 0; mu < 4 && m->n_grid == 4; mu++) p->grid[mu] = m->grid[mu];
+  p->part = m->has_part && m->part <= INT32_MAX ? (int32_t)m->part : -1;
   p->deadline_ms = m->deadline_ms;
   p->priority = (int)m->priority;
   p->source = (quark_source_t)m->source;

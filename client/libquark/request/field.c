@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "client/libquark/connection/error.h"
+#include "client/libquark/request/pack.h"
 #include "client/libquark/request/submit.h"
 #include "daemon/base/links/clover_term.h"
 #include "daemon/base/links/links.h"
@@ -13,7 +14,7 @@ _Static_assert((int)QUARK_FIELD_GAUGE == (int)QUARK__FIELD_KIND__FIELD_GAUGE &&
 
 void quark_field_params_init(quark_field_params_t *params) {
   *params = (quark_field_params_t){
-      .kind = QUARK_FIELD_GAUGE, .dtype = QUARK_F64, .reals = 18, .plaquette = NAN};
+      .kind = QUARK_FIELD_GAUGE, .dtype = QUARK_F64, .reals = 18, .plaquette = NAN, .part = -1};
 }
 
 void quark_gauge_digest(const void *links, quark_dtype_t dtype, uint32_t reals,
@@ -56,6 +57,10 @@ static uint8_t *pack(uint64_t number, const quark_field_params_t *p, size_t *byt
   open.digest = p->digest;
   open.has_plaquette = !isnan(p->plaquette);
   open.plaquette = p->plaquette;
+  open.n_grid = quark__has_grid(p->grid) ? 4 : 0;
+  open.grid = (uint32_t *)(uintptr_t)p->grid;
+  open.has_part = open.n_grid > 0 && p->part >= 0;
+  open.part = (uint32_t)p->part;
   open.has_keep_ms = p->keep_ms > 0;
   open.keep_ms = p->keep_ms;
   message.body_case = QUARK__CLIENT_MESSAGE__BODY_FIELD_OPEN;
@@ -71,11 +76,14 @@ quark_code_t quark_field_open(quark_connection_t *conn, const quark_field_params
     request_t *r = quark__request_new(conn, 1);
     if (r) {
       r->keep = true;
-      r->feature = QK_FEATURE_FIELDS;
+      r->feature = quark__has_grid(params->grid) ? QK_FEATURE_JOIN : QK_FEATURE_FIELDS;
       r->submit = pack(r->number, params, &r->submit_bytes);
     }
     code = quark__submit_locked(conn, r, "FIELD_OPEN", field, bytes, err);
-    if (code == QUARK_OK) *present = quark__request_find_locked(conn, *field)->up.capacity == 0;
+    if (code == QUARK_OK) {
+      const request_t *opened = quark__request_find_locked(conn, *field);
+      *present = opened->up.capacity == 0 && !opened->has_token;
+    }
   }
   pthread_mutex_unlock(&conn->lock);
   return code;

@@ -73,6 +73,10 @@ static Quark__File *file_of(const quark_file_t *file, Quark__File *m) {
   return m;
 }
 
+bool quark__has_grid(const uint32_t grid[4]) {
+  return grid[0] || grid[1] || grid[2] || grid[3];
+}
+
 /* What older daemons do not know is said only if it is not the default. */
 static void set_features(Quark__Submit *submit, const quark_params_t *p) {
   submit->has_tol_abs = p->tol_abs != 0;
@@ -85,6 +89,10 @@ static void set_features(Quark__Submit *submit, const quark_params_t *p) {
   submit->flavour = p->flavour;
   submit->has_work = p->work != QUARK_WORK_SOLVE;
   submit->work = (Quark__Work)p->work;
+  submit->n_grid = quark__has_grid(p->grid) ? 4 : 0;
+  submit->grid = (uint32_t *)(uintptr_t)p->grid;
+  submit->has_part = submit->n_grid > 0 && p->part >= 0;
+  submit->part = (uint32_t)p->part;
   submit->has_dagger = submit->dagger = p->dagger;
   submit->has_parity = p->parity != QUARK_PARITY_ALL;
   submit->parity = (Quark__Parity)p->parity;

@@ -9,6 +9,8 @@
 
 #include "client/quark.h"
 
+/* Whether fields go in parts. */
+bool quark__has_grid(const uint32_t grid[4]);
 /* setup: for params that name none; NULL: the daemon's default. */
 uint8_t *quark__pack_submit(uint64_t number, const quark_params_t *params, const char *setup,
                             size_t *bytes);

@@ -105,6 +105,17 @@ void quark__request_release_locked(quark_connection_t *conn, request_t *r) {
 
 /* ---- how right-hand sides end ---- */
 
+/* JOIN does not know how many there are. False: no memory, or ACCEPTED makes no sense. */
+static bool learn_nrhs(request_t *r, uint32_t nrhs) {
+  if (nrhs < 1 || nrhs > QK_REQUEST_RHS_MAX) return false;
+  rhs_t *rhs = calloc(nrhs, sizeof *rhs);
+  if (!rhs) return false;
+  free(r->rhs);
+  r->rhs = rhs;
+  r->nrhs = nrhs;
+  return true;
+}
+
 static void end_rhs(request_t *request, uint32_t rhs) {
   request->rhs[rhs].ended = true;
   request->ended++;
@@ -163,6 +174,12 @@ void quark__request_accepted_locked(quark_connection_t *conn, const Quark__Accep
   const bool uploads = m->upload_until > 0 && !r->attached;
   r->state = REQUEST_ACCEPTED;
   r->field_bytes = m->field_bytes;
+  r->has_token = m->has_join && m->join.len == sizeof r->token;
+  if (r->has_token) memcpy(r->token, m->join.data, sizeof r->token);
+  if (first && r->joined && !learn_nrhs(r, m->nrhs)) {
+    quark__request_fail_locked(r, QUARK_NO_MEMORY, "no memory for a part of a request");
+    return;
+  }
   if (r->ended == r->nrhs) return;
   spare_t *spare = conn->local >= 0 ? &conn->requests->spare : NULL;
   if (first && uploads &&
@@ -172,6 +189,8 @@ void quark__request_accepted_locked(quark_connection_t *conn, const Quark__Accep
     quark__post_cancel_locked(conn, r->number, QUARK_ALL, NULL);
     return;
   }
+  if (first && r->joined && r->up.capacity > 0) quark__upload_begin_at(&r->up, m->upload_next);
+  if (first) r->begun = m->upload_next;
   if (r->up.capacity > 0) {
     if (m->upload_next > r->up.written || r->up.written - m->upload_next > r->up.capacity) {
       quark__request_fail_locked(r, QUARK_ENGINE_LOST,
@@ -271,6 +290,7 @@ void quark__request_credit_locked(quark_connection_t *conn, const Quark__Credit 
 /* The daemon answers an ATTACH that fails with an ERROR. */
 static void refuse(quark_connection_t *conn, request_t *r, quark_code_t code, const char *text) {
   const bool gone = code == QUARK_NOT_FOUND || code == QUARK_DENIED;
+  if (r->joined && r->state == REQUEST_SUBMITTED) r->attaching = true; /* another has the part */
   if (!r->attaching || (r->state != REQUEST_SUBMITTED && !gone)) return;
   r->attaching = false;
   if (r->released) {

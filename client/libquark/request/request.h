@@ -44,7 +44,11 @@ typedef struct request {
   bool progress_new, cancel_all;
   bool attaching; /* ATTACH has not been answered */
   bool keep;      /* its solutions stay with the daemon until it is released */
-  bool released;  /* by the user: acknowledged as it ends, then freed */
+  bool joined;    /* a part of the request of another client id */
+  uint64_t begun; /* of that: bytes of its stream that the daemon had at first */
+  bool has_token; /* others can join it, with: */
+  uint8_t token[QK_CLIENT_ID];
+  bool released; /* by the user: acknowledged as it ends, then freed */
   rhs_t *rhs;
   quark_attached_t *attached; /* NULL: submitted by this connection */
   quark_column_t *column;     /* of attached */

@@ -134,6 +134,18 @@ quark_code_t quark_upload(quark_connection_t *conn, uint64_t request, const void
   return code;
 }
 
+quark_code_t quark_upload_zeros(quark_connection_t *conn, uint64_t request, uint64_t bytes,
+                                quark_error_t *err) {
+  static const uint8_t zeros[1 << 16];
+  quark_code_t code = QUARK_OK;
+  while (bytes > 0 && code == QUARK_OK) {
+    const uint64_t n = least(bytes, sizeof zeros);
+    code = quark_upload(conn, request, zeros, n, err);
+    bytes -= n;
+  }
+  return code;
+}
+
 /* True if the daemon has all whole fields that were written. */
 static bool has_arrived(const request_t *r) {
   return r->ended == r->nrhs || r->up.capacity == 0 ||

@@ -78,6 +78,11 @@ bool quark__upload_init(upload_t *up, uint32_t nrhs, uint64_t field_bytes, spare
   return false;
 }
 
+void quark__upload_begin_at(upload_t *up, uint64_t position) {
+  if (position > up->total) position = up->total;
+  up->written = up->sent = up->taken = up->summed = position;
+}
+
 void quark__upload_fini(upload_t *up) {
   if (up->shared) close(up->fd);
   free(up->ring);

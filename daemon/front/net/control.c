@@ -253,6 +253,13 @@ static void on_field_open(const ask_t *ask) {
     qk_reply_rejected(ask->net, &ask->session->control, open->request, &err);
 }
 
+static void on_join(const ask_t *ask) {
+  const Quark__Join *join = ask->message->join;
+  qk_err_t err = {0};
+  qk_fail(&err, QK_UNSUPPORTED, "parts of requests are not served");
+  qk_reply_rejected(ask->net, &ask->session->control, join->request, &err);
+}
+
 static void on_submit(const ask_t *ask) {
   const Quark__Submit *submit = ask->message->submit;
   qk_err_t err = {0};
@@ -345,6 +352,7 @@ static const struct row {
     [BODY(SUBMIT)] = {QK_ROLE_SUBMIT, true, REQUEST(Submit), on_submit},
     [BODY(CONTRACT)] = {QK_ROLE_SUBMIT, true, REQUEST(Contract), on_contract},
     [BODY(FIELD_OPEN)] = {QK_ROLE_SUBMIT, true, REQUEST(FieldOpen), on_field_open},
+    [BODY(JOIN)] = {QK_ROLE_SUBMIT, true, REQUEST(Join), on_join},
     [BODY(GRANT)] = {QK_ROLE_SUBMIT, true, REQUEST(Grant), on_grant},
     [BODY(ACK)] = {QK_ROLE_SUBMIT, true, REQUEST(Ack), on_ack},
     [BODY(CANCEL)] = {QK_ROLE_SUBMIT, true, REQUEST(Cancel), on_cancel},
