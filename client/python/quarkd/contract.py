@@ -5,6 +5,7 @@ Formulas: docs/physics.md, Contractions. Times count from the source, momenta ar
 """
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
 
@@ -107,6 +108,11 @@ def _by_momentum(density: Callable[[int], NDArray[Any]], shape: Tuple[int, ...],
     return np.moveaxis(np.array(slices), 0, 1)
 
 
+def _einsum(axes: str, *arrays: Any) -> Complex:
+    out: Complex = np.einsum(axes, *arrays, optimize=True)
+    return out
+
+
 def _slice(s: NDArray[Any], t: int) -> Complex:
     flat: Complex = s[t].reshape((-1,) + s.shape[4:]).astype(complex, copy=False)
     return flat
@@ -120,16 +126,15 @@ def _check(s: NDArray[Any]) -> None:
 def meson(a: NDArray[Any], b: Optional[NDArray[Any]] = None, sink: gammas.Gamma = 'g5', source: gammas.Gamma = 'g5',
           momenta: Sequence[Sequence[int]] = REST, origin: Sequence[int] = ORIGIN) -> Complex:
     """sum_x e^{-ip(x-x0)} tr[g5 S_b^+ g5 G_sink S_a G_source], as [momentum, t]. b: the propagator that becomes the antiquark; None: a."""
-    b = a if b is None else b
+    other = a if b is None else b
     _check(a)
-    _check(b)
+    _check(other)
     g5, left, right = gammas.matrix(15), gammas.matrix(sink), gammas.matrix(source)
 
     def density(t: int) -> Complex:
-        quark = np.einsum('ij,njkab,kl->nilab', left, _slice(a, t), right, optimize=True)
-        anti = np.einsum('ij,njkab,kl->nilab', g5, _slice(b, t), g5, optimize=True)
-        out: Complex = np.einsum('nijab,nijab->n', anti.conj(), quark)
-        return out
+        quark = _einsum('ij,njkab,kl->nilab', left, _slice(a, t), right)
+        anti = _einsum('ij,njkab,kl->nilab', g5, _slice(other, t), g5)
+        return _einsum('nijab,nijab->n', anti.conj(), quark)
     return _by_momentum(density, a.shape[:4], momenta, origin)
 
 
@@ -144,27 +149,26 @@ def boundary_factor(nt: int, t0: int, phase: complex = -1) -> Complex:
 
 def _colours(first: Complex, second: Complex) -> Complex:
     """R_cc'^{pq} = eps_abc eps_a'b'c' first_aa'^{mp} second_bb'^{mq}, as [n, p, q, c, c']."""
-    half = np.einsum('abc,nmpad->nmpbcd', EPSILON, first)
-    half = np.einsum('def,nmpbcd->nmpbcef', EPSILON, half)
-    out: Complex = np.einsum('nmpbcef,nmqbe->npqcf', half, second, optimize=True)
-    return out
+    half = _einsum('def,nmpbcd->nmpbcef', EPSILON, _einsum('abc,nmpad->nmpbcd', EPSILON, first))
+    return _einsum('nmpbcef,nmqbe->npqcf', half, second)
 
 
 def nucleon(a: NDArray[Any], b: Optional[NDArray[Any]] = None, momenta: Sequence[Sequence[int]] = REST, origin: Sequence[int] = ORIGIN,
             phase: complex = -1) -> Complex:
     """The 4 x 4 matrix <N Nbar> of N = eps (a^T C g5 b) a, as [momentum, t, spin, spin']. b None: a. phase: of the boundary in t."""
-    b = a if b is None else b
+    other = a if b is None else b
     _check(a)
-    _check(b)
+    _check(other)
     cg5 = C @ gammas.matrix(15)
 
     def density(t: int) -> Complex:
-        u, d = _slice(a, t), _slice(b, t)
-        r = _colours(u, np.einsum('mk,nkqab->nmqab', cg5, d))
-        straight = np.einsum('pq,npqcf,nstcf->nst', cg5, r, u, optimize=True)
-        out: Complex = straight + np.einsum('pq,ntqcf,nspcf->nst', cg5, r, u, optimize=True)
-        return out
-    return _by_momentum(density, a.shape[:4], momenta, origin) * boundary_factor(a.shape[0], origin[3], phase)[:, None, None]
+        u, d = _slice(a, t), _slice(other, t)
+        r = _colours(u, _einsum('mk,nkqab->nmqab', cg5, d))
+        straight = _einsum('pq,npqcf,nstcf->nst', cg5, r, u)
+        return straight + _einsum('pq,ntqcf,nspcf->nst', cg5, r, u)
+    factor = boundary_factor(a.shape[0], origin[3], phase).reshape(-1, 1, 1)
+    out: Complex = _by_momentum(density, a.shape[:4], momenta, origin) * factor
+    return out
 
 
 def delta(a: NDArray[Any], momenta: Sequence[Sequence[int]] = REST, origin: Sequence[int] = ORIGIN, phase: complex = -1) -> Complex:
@@ -176,15 +180,16 @@ def delta(a: NDArray[Any], momenta: Sequence[Sequence[int]] = REST, origin: Sequ
         u = _slice(a, t)
         out = np.empty((len(u), 3, 3, 4, 4), complex)
         for i in range(3):
-            r = _colours(u, np.einsum('mk,nkqab->nmqab', C @ gammas.DIRECTIONS[i], u))
+            r = _colours(u, _einsum('mk,nkqab->nmqab', C @ gammas.DIRECTIONS[i], u))
             for j in range(3):
                 g = C @ gammas.DIRECTIONS[j]
-                straight = np.einsum('pq,npqcf,nstcf->nst', g, r, u, optimize=True)
-                crossed = np.einsum('pq,ntqcf,nspcf->nst', g, r, u, optimize=True)
+                straight = _einsum('pq,npqcf,nstcf->nst', g, r, u)
+                crossed = _einsum('pq,ntqcf,nspcf->nst', g, r, u)
                 out[:, i, j] = -2 * sign[j] * (straight + 2 * crossed)
         return out
-    factor = boundary_factor(a.shape[0], origin[3], phase)
-    return _by_momentum(density, a.shape[:4], momenta, origin) * factor[:, None, None, None, None]
+    factor = boundary_factor(a.shape[0], origin[3], phase).reshape(-1, 1, 1, 1, 1)
+    out: Complex = _by_momentum(density, a.shape[:4], momenta, origin) * factor
+    return out
 
 
 def correlators(a: NDArray[Any], names: Union[str, Sequence[str]] = 'pion', momenta: Sequence[Sequence[int]] = REST,
@@ -209,10 +214,10 @@ def evaluate(wanted: Sequence[Channel], raw: Complex, nmom: int, nt: int, phase:
     for key in raw_of(wanted):
         n = nmom * nt * NUMBERS[key[0]]
         at[key], raw = raw[:n].reshape(nmom, nt, -1), raw[n:]
-    out = {}
+    out: Dict[str, Complex] = {}
     for channel in wanted:
         if channel.kind == lib.QUARK_MESON:
-            out[channel.name] = channel.sign * sum(at[key][:, :, 0] for key in channel.raw) / len(channel.raw)
+            out[channel.name] = channel.sign * np.mean([at[key][:, :, 0] for key in channel.raw], axis=0)
         else:
             out[channel.name] = _baryon(channel, at[channel.raw[0]], phase)
     return out
@@ -252,7 +257,7 @@ def _cosh_mass(c0: float, c1: float, t: int, nt: int) -> float:
         a, b, want = b, a, -want
     if not want > 0 or abs(a) == abs(b):
         return float('nan')
-    low, high = 0.0, (want + np.log(2)) / (abs(a) - abs(b))
+    low, high = 0.0, (want + math.log(2)) / (abs(a) - abs(b))
     while high - low > 1e-15 * high:
         middle = (low + high) / 2
         if not low < middle < high:
@@ -272,12 +277,13 @@ def meff(c: ArrayLike, form: str = 'cosh') -> NDArray[np.float64]:
     """
     if form not in ('cosh', 'log'):
         raise ValueError('form "%s": must be cosh or log' % form)
-    values = np.asarray(np.real(c), float)
+    values: NDArray[np.float64] = np.asarray(np.real(c), float)
     after = np.roll(values, -1, axis=-1)
     if form == 'log':
         with np.errstate(divide='ignore', invalid='ignore'):
             q = values / after
-            return np.log(np.where(q > 0, q, np.nan))
+            masses: NDArray[np.float64] = np.log(np.where(q > 0, q, np.nan))
+            return masses
     nt = values.shape[-1]
     out = np.empty(values.shape)
     for index in np.ndindex(values.shape):

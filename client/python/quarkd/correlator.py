@@ -22,9 +22,10 @@ class Correlator:
     def at(self, *momentum: int) -> NDArray[np.complex128]:
         """The correlator at a momentum, [t]. Errors: KeyError."""
         try:
-            return self.values[self.momenta.index(tuple(momentum))]
+            values: NDArray[np.complex128] = self.values[self.momenta.index(tuple(momentum))]
         except ValueError:
             raise KeyError('momentum %s: there are %s' % (momentum, list(self.momenta))) from None
+        return values
 
     def __array__(self, dtype: Any = None) -> NDArray[Any]:
         return np.asarray(self.values, dtype)
@@ -34,7 +35,7 @@ class Correlator:
         return contract.meff(self.values.real, form or ('cosh' if self.symmetric else 'log'))
 
     def __repr__(self) -> str:
-        return 'Correlator(%r, %d momenta, T = %d)' % (self.name, *self.values.shape)
+        return 'Correlator(%r, %d momenta, T = %d)' % (self.name, len(self.momenta), self.values.shape[-1])
 
     def _repr_html_(self) -> str:
         masses = self.meff()[0]

@@ -91,7 +91,7 @@ def make(code: int, text: str, retryable: bool = False, retry_after: float = 0.0
     >>> make(200, 'missed')
     ConvergenceError('missed')
     """
-    kind = SPECIAL.get(code) or RANGES.get(code // 100, Error)
+    kind = SPECIAL.get(code, RANGES.get(code // 100, Error))
     return kind(text, code, retryable, retry_after)
 
 
