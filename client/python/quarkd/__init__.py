@@ -12,10 +12,12 @@ from . import contract, gamma
 from ._quark import ffi as _ffi
 from ._quark import lib as _lib
 from .aio import AsyncConnection, aconnect
+from .arrays import half, whole
 from .connection import Connection, connect
 from .correlator import Correlator, Correlators
 from .errors import Cancelled, ConvergenceError, EngineError, Error, ForkError, ProcessError, RequestError, SolveError, Timeout
 from .future import Future, as_completed
+from .gauge import Gauge
 from .propagator import Column, Propagator
 from .request import Progress, Result
 from .smearing import Gauss, Links, ape, gauss, hyp, stout
@@ -24,6 +26,6 @@ from .status import Report, Setup
 
 __version__: str = _ffi.string(_lib.quark_version()).decode()
 __all__ = ['AsyncConnection', 'Cancelled', 'Column', 'Connection', 'ConvergenceError', 'Correlator', 'Correlators', 'EngineError', 'Error', 'ForkError',
-           'Future', 'Gauss', 'Links', 'ProcessError', 'Progress', 'Propagator', 'Report', 'RequestError', 'Result', 'Setup', 'SolveError', 'Source',
-           'Timeout', 'aconnect', 'ape', 'as_completed', 'connect', 'contract', 'gamma', 'gauss', 'hyp', 'point', 'sequential', 'stout', 'wall', 'z2',
-           'z4']
+           'Future', 'Gauge', 'Gauss', 'Links', 'ProcessError', 'Progress', 'Propagator', 'Report', 'RequestError', 'Result', 'Setup', 'SolveError', 'Source',
+           'Timeout', 'aconnect', 'ape', 'as_completed', 'connect', 'contract', 'gamma', 'gauss', 'half', 'hyp', 'point', 'sequential', 'stout', 'wall',
+           'whole', 'z2', 'z4']

@@ -91,6 +91,10 @@ class AsyncConnection:
         """The solution of one right-hand side."""
         return await (await self.submit(b, **terms))
 
+    async def apply(self, x: Any, part: str = 'M', **terms: Any) -> Any:
+        """Connection.apply, in the executor."""
+        return await _run(self.sync.apply, x, part, **terms)
+
     async def status(self) -> Any:
         """Connection.status"""
         return await _run(self.sync.status)

@@ -5,7 +5,7 @@ import sys
 from typing import Any, Callable, Tuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ._quark import lib
 
@@ -15,13 +15,14 @@ CPU = 1  # kDLCPU
 DTYPES = {np.dtype('<c8'): lib.QUARK_F32, np.dtype('<c16'): lib.QUARK_F64}
 
 
-def _as_it_is(array: NDArray[Any]) -> Any:
+def as_it_is(array: NDArray[Any]) -> Any:
     return array
 
 
-def _to_numpy(b: Any) -> Tuple[NDArray[Any], Back]:
+def to_numpy(b: Any) -> Tuple[NDArray[Any], Back]:
+    """The array of what has one in the memory of the host, and what turns a result into what b was."""
     if isinstance(b, np.ndarray):
-        return b, _as_it_is
+        return b, as_it_is
     library = type(b).__module__.split('.')[0]
     device = b.__dlpack_device__()[0] if hasattr(b, '__dlpack_device__') else CPU
     if device != CPU:
@@ -31,8 +32,8 @@ def _to_numpy(b: Any) -> Tuple[NDArray[Any], Back]:
         # What torch makes of memory it can write: the daemon's cannot be written.
         return np.asarray(b.detach()), lambda x: torch.from_numpy(x if x.flags.writeable else x.copy())
     if hasattr(b, '__dlpack__') and not hasattr(b, '__array__') and not hasattr(b, '__array_interface__'):
-        return np.from_dlpack(b), _as_it_is
-    return np.asarray(b), _as_it_is
+        return np.from_dlpack(b), as_it_is
+    return np.asarray(b), as_it_is
 
 
 def take(b: Any, shape: Tuple[int, ...]) -> Tuple[NDArray[Any], bool, Back]:
@@ -45,7 +46,7 @@ def take(b: Any, shape: Tuple[int, ...]) -> Tuple[NDArray[Any], bool, Back]:
     >>> a.shape[0], many, a.dtype.itemsize
     (2, True, 8)
     """
-    array, back = _to_numpy(b)
+    array, back = to_numpy(b)
     if array.dtype.kind in 'iuf' and array.dtype != np.dtype('f2'):
         array = array.astype('<c16')
     dtype = array.dtype.newbyteorder('<')
@@ -57,3 +58,36 @@ def take(b: Any, shape: Tuple[int, ...]) -> Tuple[NDArray[Any], bool, Back]:
     if many and not array.shape[0]:
         raise ValueError('no right-hand sides')
     return np.ascontiguousarray(array.reshape((-1,) + shape), dtype), many, back
+
+
+def _sites(shape: Tuple[int, ...], parity: str) -> NDArray[np.bool_]:
+    """Which sites [t, z, y, x] are of that parity."""
+    if parity not in ('even', 'odd') or len(shape) != 4 or any(n % 2 for n in shape):
+        raise ValueError('parity %r of a lattice of %s: must be even or odd, and all extents even' % (parity, shape))
+    sites: NDArray[np.bool_] = np.indices(shape).sum(0) % 2 == (parity == 'odd')
+    return sites
+
+
+def half(field: ArrayLike, parity: str) -> NDArray[Any]:
+    """The sites of one parity of a field [..., t, z, y, x, spin, colour], in its order: [..., t, z, y, x/2, spin, colour], a copy.
+
+    parity: 'even', 'odd': of x + y + z + t.
+    """
+    array = np.asarray(field)
+    lattice, front = array.shape[-6:-2], array.shape[:-6]
+    chosen = array[(slice(None),) * len(front) + (_sites(lattice, parity),)]
+    return chosen.reshape(front + lattice[:3] + (lattice[3] // 2,) + array.shape[-2:])
+
+
+def whole(field: ArrayLike, parity: str) -> NDArray[Any]:
+    """The field whose sites of one parity `half` has taken; 0 on the other parity.
+
+    >>> b = np.arange(192.0).reshape(2, 2, 2, 2, 4, 3)
+    >>> bool((whole(half(b, 'even'), 'even') + whole(half(b, 'odd'), 'odd') == b).all())
+    True
+    """
+    array = np.asarray(field)
+    lattice, front = array.shape[-6:-3] + (2 * array.shape[-3],), array.shape[:-6]
+    out = np.zeros(front + lattice + array.shape[-2:], array.dtype)
+    out[(slice(None),) * len(front) + (_sites(lattice, parity),)] = array.reshape(front + (-1,) + array.shape[-2:])
+    return out

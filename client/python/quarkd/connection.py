@@ -6,27 +6,26 @@ import os
 import stat
 import time
 from types import TracebackType
-from typing import Any, Dict, List, Mapping, Optional, Tuple, Type, Union
+from typing import Any, Dict, List, Mapping, Optional, Tuple, Type, Union, cast
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from . import arrays, errors, notebook
 from . import source as sources
+from . import terms as term
 from ._quark import ffi, lib
 from .future import Future
 from .handle import Handle
 from .progress import Show, Wish
 from .propagator import Propagator
 from .request import Request
+from .setups import LOOK, Setups
 from .smearing import Gauss, real
-from .status import Report, Setup
+from .status import Report
+from .terms import Name, name_of
 
-BASES = {'degrand-rossi': lib.QUARK_DEGRAND_ROSSI, 'ukqcd': lib.QUARK_UKQCD, 'dirac-pauli': lib.QUARK_DIRAC_PAULI, 'openqcd': lib.QUARK_OPENQCD}
-NORMALISATIONS = {'mass': lib.QUARK_MASS, 'kappa': lib.QUARK_KAPPA}
 KEY_TEXT = 40
-LOOK = 0.1  # seconds between two looks at a daemon that is not ready
-Name = Union[str, Setup, None]
 
 
 def _endpoint(given: str) -> str:
@@ -58,11 +57,7 @@ def _server_key(given: str) -> str:
     raise ValueError('%s: has no public key: give the file NAME.pub that quarkctl keygen wrote' % given)
 
 
-def _name(setup: Name) -> Optional[str]:
-    return setup.name if isinstance(setup, Setup) else setup
-
-
-class Connection:
+class Connection(Setups):
     """A connection to quarkd, made by `connect`. Threads may share it; a child of fork may not use it.
 
     patience: seconds that calls wait for a daemon that is full or not ready
@@ -74,7 +69,7 @@ class Connection:
         given = endpoint or os.environ.get('QUARKD_ENDPOINT') or 'tcp://127.0.0.1:5555'
         server_key = server_key or os.environ.get('QUARKD_SERVER_KEY') or None
         key = key or os.environ.get('QUARKD_KEY') or None
-        self.endpoint, self.patience, self.setup_name = _endpoint(given), patience, _name(setup)
+        self.endpoint, self.patience, self.setup_name = _endpoint(given), patience, name_of(setup)
         self._again: Dict[str, Any] = {'user': user, 'program': program, 'server_key': server_key, 'key': key, 'timeout': timeout,
                                        'patience': patience}
         options, texts = ffi.new('quark_options_t *'), []
@@ -116,7 +111,7 @@ class Connection:
 
     def ready(self, setup: Name = None, patience: Optional[float] = None) -> Report:
         """Waits until the daemon, or a setup, is ready, and returns its report. Errors: Timeout; that of a setup that has failed."""
-        name = _name(setup)
+        name = name_of(setup)
         if name is not None and name != self.setup_name:
             return self._ready_elsewhere(name, patience)
         give_up = time.monotonic() + (self.patience if patience is None else patience)
@@ -149,22 +144,30 @@ class Connection:
 
     # ---- solves ----
 
-    def submit(self, b: Any, *, tol: float = 1e-10, max_iter: int = 10000, basis: str = 'degrand-rossi', normalisation: str = 'mass',
-               flavour: int = 1, setup: Name = None, smearing: Optional[Gauss] = None, priority: int = 4, deadline: float = 0.0,
-               patience: Optional[float] = None) -> Future:
+    def submit(self, b: Any, *, tol: Optional[float] = None, tol_abs: float = 0.0, tol_hq: float = 0.0, max_iter: int = 10000,
+               basis: str = 'degrand-rossi', normalisation: str = 'mass', flavour: int = 1, dagger: bool = False, parity: Optional[str] = None,
+               schur: Optional[str] = None, batch_only: bool = False, setup: Name = None, smearing: Optional[Gauss] = None, priority: int = 4,
+               deadline: float = 0.0, detach: float = 0.0, patience: Optional[float] = None) -> Future:
         """Sends one right-hand side and returns at once with its solution to come.
 
-        b         [t, z, y, x, spin, colour], what numpy takes or what has DLPack in the memory of the host; complex64 travels and
-                  comes back as 32 bit, complex128 as 64 bit. An array that is contiguous is not copied here.
-        tol       relative residual |b - M x| / |b|
-        deadline  seconds from acceptance; 0: none
-        flavour   1 or -1: which of the two operators of an action with flavours
-        smearing  of b, before the solve
+        b           [t, z, y, x, spin, colour], what numpy takes or what has DLPack in the memory of the host; complex64 travels and
+                    comes back as 32 bit, complex128 as 64 bit. An array that is contiguous is not copied here.
+        tol         relative residual |b - M x| / |b|; None: 1e-10, or none if another one is given. All that are given must hold
+        tol_abs     |b - M x|
+        tol_hq      heavy-quark residual (docs/physics.md)
+        flavour     1 or -1: which of the two operators of an action with flavours
+        dagger      solves with the adjoint M^+
+        parity      'even', 'odd': b and x are fields of these sites alone, as `quarkd.half` makes them
+        schur       'symmetric', 'asymmetric': the even-odd preconditioned system on that parity, Mhat x = b or A Mhat x = b
+        batch_only  the solution does not depend on what else is solved, to the last bit
+        smearing    of b, before the solve
+        deadline    seconds from acceptance; 0: none
+        detach      seconds that the result waits for `quarkd.attach` when the connection is gone; 0: it ends with the connection
         Errors: TypeError, ValueError (numbers, shape, words), RequestError. How the solve ends is told by the future.
         """
-        futures = self._submit(b, False, tol=tol, max_iter=max_iter, basis=basis, normalisation=normalisation, flavour=flavour, setup=setup,
-                               smearing=smearing, priority=priority, deadline=deadline, patience=patience)
-        return futures[0]
+        return self._submit(b, False, tol=tol, tol_abs=tol_abs, tol_hq=tol_hq, max_iter=max_iter, basis=basis, normalisation=normalisation,
+                            flavour=flavour, dagger=dagger, parity=parity, schur=schur, batch_only=batch_only, setup=setup, smearing=smearing,
+                            priority=priority, deadline=deadline, detach=detach, patience=patience)[0]
 
     def submit_many(self, b: Any, **terms: Any) -> List[Future]:
         """Sends right-hand sides [n, t, z, y, x, spin, colour] as one request: a future for each. The terms are those of `submit`."""
@@ -175,11 +178,37 @@ class Connection:
 
         Errors: those of `submit`; if a right-hand side was not solved, the error of the first, when all have ended. Ctrl-C cancels.
         """
-        array, many, back = arrays.take(b, self.ready(terms.get('setup')).shape)
-        futures = self._submit(array, True, **terms)
+        return self._now(b, 'solve', progress, **terms)
+
+    def apply(self, x: Any, part: str = 'M', **terms: Any) -> Any:
+        """Applies a part of the operator M = A - H/2, and returns the result as what x was.
+
+        x        a field, or fields [n, ...]; a source, of which all columns are taken; or a propagator, whose columns stay where they are
+        part     'M'; 'hop': H; 'clover': A; 'clover_inverse': A^-1; 'clover_inverse_hop': A^-1 H; 'schur': Mhat = 1 - A^-1 H A^-1 H / 4 on a
+                 parity, or, with schur='asymmetric', A Mhat; 'smear': x as a solve would see it (with `smearing`; of a source: what it is)
+        dagger   its adjoint
+        parity   'even', 'odd': fields of one parity (`quarkd.half`). The result is on it; of hops x is on the other one
+        The other terms are those of `submit` that are not about solving. Errors: those of `submit`.
+        """
+        if part == 'solve' or {'tol', 'tol_abs', 'tol_hq', 'max_iter', 'batch_only', 'detach'} & set(terms):
+            raise ValueError('apply: part must be %s, and nothing is solved' % ', '.join(list(term.WORKS)[1:]))
+        if part == 'schur':
+            terms = {'schur': 'symmetric', **terms}
+        return self._now(x, part, False, work=part, **terms)
+
+    def _now(self, x: Any, text: str, progress: Wish, **terms: Any) -> Any:
+        """Waits for all results, and returns them as what x was."""
+        many, back = True, cast(arrays.Back, arrays.as_it_is)
+        if isinstance(x, Propagator):
+            x = sources.sequential(x, 'id')
+        if isinstance(x, sources.Source):
+            futures = self._submit_source(x, **terms)
+        else:
+            array, many, back = arrays.take(x, term.halved(self.ready(terms.get('setup')).shape, terms.get('parity')))
+            futures = self._submit(array, True, **terms)
         request = futures[0]._request
         try:
-            with Show(progress, request, 'solve') as update:
+            with Show(progress, request, text) as update:
                 for f in futures:
                     request.wait(f.rhs, each=update)
                     update()
@@ -190,12 +219,13 @@ class Connection:
             return back(futures[0]._fetch())
         return back(np.stack([f._fetch() for f in futures]))
 
-    def _submit(self, b: Any, many: bool, *, setup: Name = None, patience: Optional[float] = None, **terms: Any) -> List[Future]:
-        shape = self._shape(setup, np.shape(b) if not many else np.shape(b)[1:])
+    def _submit(self, b: Any, many: bool, *, setup: Name = None, patience: Optional[float] = None, parity: Optional[str] = None,
+                **terms: Any) -> List[Future]:
+        shape = self._shape(setup, np.shape(b) if not many else np.shape(b)[1:], parity)
         array, has_axis, back = arrays.take(b, shape)
         if has_axis != many:
             raise ValueError('right-hand sides of shape %s: submit takes one of shape %s, submit_many [n, ...] of that' % (np.shape(b), shape))
-        params, keep = self._params(setup=setup, dtype=array.dtype, nrhs=len(array), **terms)
+        params, keep = term.params(setup=setup, dtype=array.dtype, nrhs=len(array), parity=parity, **terms)
         request = Request(self._handle, len(array))
         request.submit(lib.quark_submit, params, self.patience if patience is None else patience)
         if request.bytes != array[0].nbytes:
@@ -209,38 +239,38 @@ class Connection:
         del keep
         return [Future(request, i, array.dtype, shape, back) for i in range(len(array))]
 
-    def _shape(self, setup: Name, given: Tuple[int, ...]) -> Tuple[int, ...]:
+    def _submit_source(self, source: sources.Source, *, dtype: DTypeLike = 'complex128', setup: Name = None, patience: Optional[float] = None,
+                       parity: Optional[str] = None, **terms: Any) -> List[Future]:
+        """All columns of a source that the daemon makes."""
+        report, kind = self.ready(setup), np.dtype(dtype).newbyteorder('<')
+        request, _ = self._announce(source, report, kind, False, 0.0, patience, setup=setup, parity=parity, **terms)
+        shape = term.halved(report.shape, parity)
+        return [Future(request, i, kind, shape, arrays.as_it_is) for i in range(request.nrhs)]
+
+    def _announce(self, source: sources.Source, report: Report, dtype: DTypeLike, keep: bool, keep_for: float, patience: Optional[float],
+                  **terms: Any) -> Tuple[Request, List[sources.Column]]:
+        """A request for the columns of a source."""
+        columns = source.columns(report.dims, report.flavours)
+        smearing = terms.pop('smearing', None) or source.smearing
+        params, texts = term.params(dtype=dtype, nrhs=len(columns), smearing=smearing, **terms)
+        made = ffi.new('quark_column_t[]', columns)
+        params.source, params.column, params.keep = sources.KINDS[source.kind], made, keep
+        params.keep_ms = term.milliseconds('keep', keep_for)
+        request = Request(self._handle, len(columns))
+        request.submit(lib.quark_submit, params, self.patience if patience is None else patience)
+        del texts
+        return request, columns
+
+    def _shape(self, setup: Name, given: Tuple[int, ...], parity: Optional[str]) -> Tuple[int, ...]:
         """The daemon is asked for the shape once, and again where it does not fit: another setup may be the default now."""
-        known, name = self._known_shape, _name(setup)
-        if known.get(name) != given:
+        known, name = self._known_shape, name_of(setup)
+        if name not in known or term.halved(known[name], parity) != given:
             known[name] = self.ready(setup).shape
-        return known[name]
+        return term.halved(known[name], parity)
 
-    def _params(self, *, dtype: DTypeLike, nrhs: int, tol: float = 1e-10, max_iter: int = 10000, basis: str = 'degrand-rossi',
-                normalisation: str = 'mass', flavour: int = 1, setup: Name = None, smearing: Optional[Gauss] = None, priority: int = 4,
-                deadline: float = 0.0) -> Tuple[Any, List[Any]]:
-        """A quark_params_t and what must live as long."""
-        if basis not in BASES or normalisation not in NORMALISATIONS or flavour not in (1, -1) or not 0 <= priority <= 9:
-            raise ValueError('basis %r, normalisation %r, flavour %r, priority %r: must be one of %s; mass or kappa; 1 or -1; 0 to 9'
-                             % (basis, normalisation, flavour, priority, ', '.join(BASES)))
-        if not (0 <= deadline < 1e9 and 1 <= max_iter < 1 << 63):
-            raise ValueError('deadline %r s, max_iter %r: must be 0 to 1e9 and positive' % (deadline, max_iter))
-        p, keep = ffi.new('quark_params_t *'), []
-        lib.quark_params_init(p)
-        p.nrhs, p.dtype, p.tol, p.max_iter = nrhs, arrays.DTYPES[np.dtype(dtype).newbyteorder('<')], tol, max_iter
-        p.basis, p.normalisation, p.flavour, p.priority = BASES[basis], NORMALISATIONS[normalisation], flavour, priority
-        p.deadline_ms = int(deadline * 1000)
-        name = _name(setup)
-        if name is not None:
-            keep.append(ffi.new('char[]', os.fsencode(name)))
-            p.setup = keep[-1]
-        if smearing:
-            smearing.fill(p.smear)
-        return p, keep
-
-    def propagator(self, source: Union[sources.Source, str], *, tol: float = 1e-10, dtype: DTypeLike = 'complex128', setup: Name = None,
-                   progress: Wish = None, patience: Optional[float] = None, flavour: int = 1, max_iter: int = 10000, priority: int = 4,
-                   normalisation: str = 'mass', keep: float = 0.0) -> Propagator:
+    def propagator(self, source: Union[sources.Source, str], *, tol: Optional[float] = None, tol_abs: float = 0.0, tol_hq: float = 0.0,
+                   dtype: DTypeLike = 'complex128', setup: Name = None, progress: Wish = None, patience: Optional[float] = None, flavour: int = 1,
+                   max_iter: int = 10000, priority: int = 4, normalisation: str = 'mass', batch_only: bool = False, keep: float = 0.0) -> Propagator:
         """Solves for all columns of a source (or quarkctl's text of one), and leaves the solutions with the daemon.
 
         keep: seconds after the last use when the daemon may forget them; 0: its own limit. The other terms are those of `submit`.
@@ -249,15 +279,9 @@ class Connection:
         if isinstance(source, str):
             source = sources.parse(source)
         report = self.ready(setup)
-        columns = source.columns(report.dims, report.flavours)
-        terms: Dict[str, Any] = {'tol': tol, 'flavour': flavour, 'setup': setup, 'normalisation': normalisation, 'basis': 'degrand-rossi'}
-        params, texts = self._params(dtype=dtype, nrhs=len(columns), smearing=source.smearing, max_iter=max_iter, priority=priority, **terms)
-        made = ffi.new('quark_column_t[]', columns)
-        params.source, params.column, params.keep = sources.KINDS[source.kind], made, True
-        params.keep_ms = int(keep * 1000)
-        request = Request(self._handle, len(columns))
-        request.submit(lib.quark_submit, params, self.patience if patience is None else patience)
-        del texts
+        terms = term.known({'tol': tol, 'tol_abs': tol_abs, 'tol_hq': tol_hq, 'flavour': flavour, 'setup': setup, 'normalisation': normalisation})
+        request, columns = self._announce(source, report, dtype, True, keep, patience, max_iter=max_iter, priority=priority,
+                                          batch_only=batch_only, **terms)
         try:
             with Show(progress, request, str(source)) as update:
                 for i in range(len(columns)):
@@ -280,81 +304,9 @@ class Connection:
             text = 'wilson-clover;kappa=%s;csw=%s' % (real(s['kappa']), real(s['csw']))
         return {'dims': report.dims, 'action': text, 'site_reals': s['site_reals'], 'kappa': s['kappa'] if has_kappa else None,
                 'mass': s['mass'], 'csw': s['csw'] if has_csw else None, 'boundary': s['boundary'], 'plaquette': s['plaquette'],
-                'gauge': s['gauge'], 'digest': '%016x' % s['digest'], 'normalisation': terms['normalisation'], 'tolerance': terms['tol'],
+                'gauge': s['gauge'], 'digest': '%016x' % s['digest'], 'normalisation': terms['normalisation'], 'tolerance': terms['tol'] or None,
+                'tolerance_abs': terms['tol_abs'] or None, 'tolerance_hq': terms['tol_hq'] or None,
                 'flavour': -1 if terms['flavour'] < 0 else int(s['action'].startswith('twisted'))}
-
-    # ---- setups; all calls but setups need the role operate ----
-
-    def setups(self) -> List[Setup]:
-        """The setups of the daemon."""
-        found, count, err = ffi.new('quark_setup_t[]', lib.QUARK_SETUPS), ffi.new('uint32_t *'), ffi.new('quark_error_t *')
-        with self._handle as conn:
-            errors.check(lib.quark_setups(conn, found, count, err), err)
-        return [Setup.of(found[i]) for i in range(count[0])]
-
-    def _wait_for(self, name: str, patience: float) -> Setup:
-        give_up = time.monotonic() + patience
-        while True:
-            found = [s for s in self.setups() if s.name == name]
-            if not found:
-                raise errors.make(lib.QUARK_NOT_FOUND, 'setup "%s": the daemon has none of this name' % name)
-            found[0].check()
-            if found[0].state == 'ready':
-                return found[0]
-            if time.monotonic() >= give_up:
-                raise errors.make(lib.QUARK_TIMEOUT, 'setup "%s" is not ready in %g s: %s' % (name, patience, found[0].state))
-            time.sleep(LOOK)
-
-    def load(self, name: str, *, gauge: Optional[str] = None, kappa: Optional[float] = None, mass: Optional[float] = None,
-             csw: Optional[float] = None, action: Optional[str] = None, parameters: Optional[Mapping[str, Any]] = None,
-             boundary: Optional[str] = None, solver: Optional[str] = None, precision: Optional[str] = None, slots: int = -1,
-             dims: Optional[Tuple[int, int, int, int]] = None, make_default: bool = False, ignore_checksum: bool = False,
-             evolve_from: Optional[str] = None, wait: bool = True, patience: Optional[float] = None) -> Setup:
-        """Loads a setup beside those that are there, and waits until it is ready unless told otherwise.
-
-        What is None is as quarkd was started with. gauge: a path below one of the daemon's roots. parameters: of the action.
-        Errors: RequestError; why the setup failed; Timeout.
-        """
-        load, keep = ffi.new('quark_load_t *'), []
-        lib.quark_load_init(load)
-        for member, text in (('name', name), ('gauge', gauge), ('boundary', boundary), ('solver', solver), ('precision', precision),
-                             ('action', action), ('evolve_from', evolve_from)):
-            if text is not None:
-                keep.append(ffi.new('char[]', os.fsencode(text)))
-                setattr(load, member, keep[-1])
-        for member, number in (('kappa', kappa), ('mass', mass), ('csw', csw)):
-            if number is not None:
-                setattr(load, member, number)
-        pairs = []
-        for k, v in (parameters or {}).items():
-            keep += [ffi.new('char[]', k.encode()), ffi.new('char[]', (real(v) if isinstance(v, float) else str(v)).encode())]
-            pairs.append(keep[-2:])
-        array = ffi.new('quark_parameter_t[]', pairs) if pairs else ffi.NULL
-        load.parameter, load.nparameter, load.slots = array, len(pairs), slots
-        load.make_default, load.ignore_checksum = make_default, ignore_checksum
-        if dims:
-            load.dims = list(dims)
-        err = ffi.new('quark_error_t *')
-        self._reports.pop(name, None)
-        with self._handle as conn:
-            errors.check(lib.quark_load(conn, load, err), err)
-        del keep
-        if wait:
-            return self._wait_for(name, self.patience if patience is None else patience)
-        return next(s for s in self.setups() if s.name == name)
-
-    def drop(self, setup: Name, now: bool = False) -> None:
-        """Drops a setup when its open requests have ended; now: they are cancelled."""
-        name, err = _name(setup) or '', ffi.new('quark_error_t *')
-        self._reports.pop(name, None)
-        with self._handle as conn:
-            errors.check(lib.quark_drop(conn, os.fsencode(name), now, err), err)
-
-    def make_default(self, setup: Name) -> None:
-        """Makes a setup that is ready the one of requests that name none."""
-        err = ffi.new('quark_error_t *')
-        with self._handle as conn:
-            errors.check(lib.quark_make_default(conn, os.fsencode(_name(setup) or ''), err), err)
 
     def shutdown(self, now: bool = False) -> None:
         """Ends the daemon when it has finished all accepted requests; now: at once."""

@@ -37,11 +37,13 @@ class SolveError(Error):
 
 
 class ConvergenceError(SolveError):
-    """The tolerance was missed: `residual` was reached in `iterations`; `solution` is what there is, or None."""
+    """The tolerance was missed: `residual` (and `hq_residual`, if it was asked for) was reached in `iterations`; `solution` is what there is, or
+    None."""
 
     def __init__(self, text: str, code: int = 401, retryable: bool = False, retry_after: float = 0.0) -> None:
         super().__init__(text, code, retryable, retry_after)
         self.residual: float = float('nan')
+        self.hq_residual: float = float('nan')
         self.iterations: int = 0
         self.solution: Optional[Any] = None
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .propagator import Propagator
 
 VERSION = 1
-REALS = ('kappa', 'mass', 'csw', 'boundary', 'plaquette', 'tolerance', 'residual', 'seconds')
+REALS = ('kappa', 'mass', 'csw', 'boundary', 'plaquette', 'tolerance', 'tolerance_abs', 'tolerance_hq', 'residual', 'seconds')
 INTS = ('dims', 'site_reals', 'flavour', 'origin', 'iterations')
 CORRELATOR_TEXTS = ('config', 'quark', 'label', 'channels', 'source', 'smear', 'links', 'sink', 'gauge', 'digest', 'normalisation', 'program', 'action')
 FIELD_TEXTS = ('kind', 'basis', 'normalisation', 'action', 'source', 'smear', 'links', 'sequential', 'gauge', 'digest', 'program')
@@ -85,7 +85,7 @@ def _column_rows(prop: Propagator) -> NDArray[Any]:
         row['site'] = [column[x] if kind == 'point' else -1 for x in 'xyz'] + [column['t']]
         row['spin'], row['colour'] = (-1, -1) if kind == 'sequential' else (column['spin'], column['colour'])
         row['momentum'] = [column.get(p, 0) for p in ('px', 'py', 'pz')]
-        row['hq_residual'] = np.nan  # not asked for
+        row['hq_residual'] = result.hq_residual
         row['gamma'] = column['gamma'] if kind == 'sequential' else -1
         if not usual:
             row['flavour'] = column.get('flavour', 0)

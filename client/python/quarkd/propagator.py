@@ -164,8 +164,9 @@ class Propagator:
                    progress: Wish = None) -> Propagator:
         """The propagator through this one: solutions for gamma exp(ipx) times its columns on slice t, or, None, on all."""
         source = sources.sequential(self, gamma, t, momentum)
-        return self.connection.propagator(source.smeared(smearing) if smearing else source, tol=tol or self.terms['tol'], dtype=self.dtype,
-                                          flavour=flavour or self.terms['flavour'], setup=self.terms['setup'], progress=progress)
+        limits = {name: self.terms[name] for name in ('tol', 'tol_abs', 'tol_hq')} if tol is None else {'tol': tol}
+        return self.connection.propagator(source.smeared(smearing) if smearing else source, dtype=self.dtype, progress=progress,
+                                          flavour=flavour or self.terms['flavour'], setup=self.terms['setup'], **limits)
 
     def to_hdf5(self, path: str) -> None:
         """A file as quarkctl propagator writes it (needs h5py); an older file of that name is replaced when it is complete."""

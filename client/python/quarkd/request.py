@@ -21,7 +21,8 @@ PAUSE = 0.5      # before a full daemon is asked again, unless it says when
 @dataclass(frozen=True)
 class Result:
     """How a right-hand side ended. status: "OK" if its tolerance was reached; residual: |b - M x| / |b| in double precision, NaN
-    if there was no solve; seconds in the solver; queue_seconds before that, NaN if unknown; bytes of the solution, 0 if there is none."""
+    if there was no solve; hq_residual: NaN unless tol_hq was given; seconds in the solver; queue_seconds before that, NaN if unknown; bytes of the
+    solution, 0 if there is none; unitarity: of links."""
 
     rhs: int
     code: int
@@ -35,20 +36,24 @@ class Result:
     norm_b: float
     norm_x: float
     bytes: int
+    hq_residual: float
+    unitarity: float
 
     @classmethod
     def of(cls, r: Any) -> Result:
         return cls(r.rhs, r.status, errors.code_name(r.status), ffi.string(r.text).decode('utf-8', 'replace'), r.true_residual, r.iterations,
-                   r.applications, r.seconds, r.queue_seconds, r.norm_b, r.norm_x, r.bytes)
+                   r.applications, r.seconds, r.queue_seconds, r.norm_b, r.norm_x, r.bytes, r.hq_residual, r.unitarity)
 
     def error(self, what: str = 'right-hand side') -> errors.Error:
         """The exception for a result that is not OK."""
         about = ', residual %.3g after %d iterations' % (self.residual, self.iterations) if self.residual == self.residual else ''
+        if self.hq_residual == self.hq_residual:
+            about += ', heavy-quark residual %.3g' % self.hq_residual
         e = errors.make(self.code, '%s %d: %s%s%s' % (what, self.rhs, self.status, self.text and ': ' + self.text, about))
         if isinstance(e, errors.SolveError):
             e.rhs = self.rhs
         if isinstance(e, errors.ConvergenceError):
-            e.residual, e.iterations = self.residual, self.iterations
+            e.residual, e.hq_residual, e.iterations = self.residual, self.hq_residual, self.iterations
         return e
 
 

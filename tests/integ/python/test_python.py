@@ -12,7 +12,7 @@ from cli_case import Case, h5py, np, random_sources, read_field, tap
 import quarkd
 from quarkd import io
 
-MODULES = 'arrays contract errors gamma notebook smearing source status'.split()
+MODULES = 'arrays contract errors gamma gauge notebook smearing source status terms'.split()
 
 
 @tap.test
