@@ -20,7 +20,8 @@ def headers(root, folder):
         for name in sorted(names):
             path = os.path.relpath(os.path.join(directory, name), root)
             # The folders below cuda/ hold templates that want the settings of the file that includes them.
-            if name.endswith('.h') and not (folder == 'cuda' and os.path.dirname(path) != 'cuda'):
+            # served.h wants the quda.h of a program.
+            if name.endswith('.h') and not (folder == 'cuda' and os.path.dirname(path) != 'cuda') and name != 'served.h':
                 yield path
 
 

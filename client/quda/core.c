@@ -1,0 +1,432 @@
+/* What the caller has loaded, and the operator of a call. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "clover.h"
+#include "core.h"
+#include "grid.h"
+#include "layout.h"
+#include "links.h"
+#include "say.h"
+#include "setups.h"
+#include "work.h"
+
+enum { LINKS = 72, TERM = 72 }; /* doubles a site */
+
+/* A_q = a + sum over planes of c[p] C_p on the sites, C of these links; kappa normalisation. */
+typedef struct term {
+  bool there;
+  qk_quda_links_t *links; /* rank 0; also held by `links` below if they are the same */
+  double a, c[6];
+  double *uploaded; /* rank 0: until it is verified; NULL: it was not, or is */
+  bool single;      /* how exact it was given */
+} term_t;
+
+static struct {
+  bool there;
+  qk_quda_shape_t shape;
+  qk_quda_links_t *links; /* rank 0 */
+  term_t term;
+} loaded;
+
+static bool speaks(void) {
+  return qk_quda_rank() == 0;
+}
+
+/* ---- links ---- */
+
+static void drop_links(qk_quda_links_t *links) {
+  if (links != loaded.links && links != loaded.term.links) qk_quda_links_free(links);
+}
+
+void qk_quda_free_links(void) {
+  qk_quda_links_t *links = loaded.links;
+  loaded.links = NULL;
+  loaded.there = false;
+  drop_links(links);
+}
+
+typedef struct collected {
+  double *whole;
+  size_t bytes;
+} collected_t;
+
+static void collect(void *arg, int rank, const void *brick) {
+  collected_t *c = arg;
+  int coord[4];
+  qk_quda_grid_coord(rank, coord);
+  qk_quda_to_whole(&loaded.shape, coord, QK_QUDA_ALL, c->bytes, brick, c->whole);
+}
+
+/* n doubles from the caller's precision. */
+static void widen(const void *from, bool single, size_t first, size_t n, double *to) {
+  const double *d = from;
+  const float *f = from;
+  for (size_t k = 0; k < n; k++) to[k] = single ? f[first + k] : d[first + k];
+}
+
+static double *read_links(qk_quda_order_t order, bool single, const void *links, size_t sites) {
+  double *brick = qk_quda_alloc(sites * LINKS * sizeof *brick);
+  const void *const *one = links;
+  for (size_t n = 0; n < sites; n++)
+    for (size_t mu = 0; mu < 4; mu++)
+      if (order == QK_QUDA_QDP)
+        widen(one[mu], single, 18 * n, 18, brick + LINKS * n + 18 * mu);
+      else
+        widen(links, single, LINKS * n + 18 * mu, 18, brick + LINKS * n + 18 * mu);
+  return brick;
+}
+
+/* 32 bits hold all numbers: these are links of single precision, however they are given. */
+static bool is_single(const double *u, size_t n) {
+  for (size_t k = 0; k < n; k++)
+    if ((double)(float)u[k] != u[k]) return false;
+  return true;
+}
+
+void qk_quda_load_links(const int local[4], qk_quda_order_t order, bool single, double anisotropy,
+                        bool antiperiodic, void *links) {
+  static const int one[4] = {1, 1, 1, 1};
+  qk_quda_grid_init(one, NULL, NULL);
+  for (int mu = 0; mu < 4; mu++)
+    if (local[mu] < 2 || local[mu] % 2)
+      qk_quda_refuse("X[%d] = %d: extents must be even", mu, local[mu]);
+  qk_quda_free_links();
+  memcpy(loaded.shape.local, local, sizeof loaded.shape.local);
+  qk_quda_grid_dims(loaded.shape.grid);
+  const size_t sites = qk_quda_local_sites(&loaded.shape, QK_QUDA_ALL),
+               whole = qk_quda_whole_sites(&loaded.shape, QK_QUDA_ALL);
+  double *brick = read_links(order, single, links, sites);
+  collected_t all = {.bytes = LINKS * sizeof *brick};
+  if (speaks()) all.whole = qk_quda_alloc(whole * all.bytes);
+  qk_quda_gather(brick, sites * all.bytes, collect, &all);
+  free(brick);
+  if (speaks()) {
+    qk_quda_links_t *u = qk_quda_alloc(sizeof *u);
+    char why[256];
+    *u = (qk_quda_links_t){.u = all.whole};
+    u->single = single || is_single(u->u, whole * LINKS);
+    for (int mu = 0; mu < 4; mu++) u->dims[mu] = local[mu] * loaded.shape.grid[mu];
+    if (!qk_quda_links_undo(u, anisotropy, antiperiodic, why))
+      qk_quda_refuse("loadGaugeQuda: %s", why);
+    loaded.links = u;
+    qk_quda_log("loadGaugeQuda: links %016llx, hops %g,%g,%g,%g", (unsigned long long)u->digest,
+                u->hop[0], u->hop[1], u->hop[2], u->hop[3]);
+  }
+  loaded.there = true;
+}
+
+/* ---- the clover term ---- */
+
+void qk_quda_free_clover(void) {
+  qk_quda_links_t *links = loaded.term.links;
+  free(loaded.term.uploaded);
+  loaded.term = (term_t){0};
+  drop_links(links);
+}
+
+/* Largest deviation that rounding makes, over the largest element: a term is sums of some hundred
+ * products. */
+static double rounding(bool single) {
+  return 64 * (single ? 0x1p-24 : 0x1p-53);
+}
+
+static void recognise(bool single, const double *term) {
+  const qk_quda_links_t *u = loaded.links;
+  bool split = false;
+  double c[2], off;
+  for (int mu = 0; mu < 4; mu++) split = split || u->hop[mu] != 1;
+  off = qk_quda_clover_fit(u, term, split, &loaded.term.a, c);
+  if (!split && !(off <= rounding(single)))
+    off = qk_quda_clover_fit(u, term, true, &loaded.term.a, c);
+  if (!(off <= rounding(single)))
+    qk_quda_refuse("loadCloverQuda: the term that is given is not a + c C, C made of the loaded "
+                   "links: it is off by %.3g of its largest element, the limit is %.3g",
+                   off, rounding(single));
+  for (int p = 0; p < 6; p++) loaded.term.c[p] = c[p / 3];
+}
+
+void qk_quda_load_clover(double coefficient, bool single, const void *term) {
+  if (!loaded.there) qk_quda_refuse("loadCloverQuda: no links are loaded");
+  qk_quda_free_clover();
+  loaded.term.there = true;
+  loaded.term.links = loaded.links;
+  if (!term) {
+    static const int plane[6][2] = {{0, 1}, {0, 2}, {1, 2}, {0, 3}, {1, 3}, {2, 3}};
+    loaded.term.a = 1;
+    for (int p = 0; p < 6 && speaks(); p++) {
+      const double m = loaded.links->hop[plane[p][0]], n = loaded.links->hop[plane[p][1]];
+      loaded.term.c[p] = 2 * coefficient * m * m * n * n;
+    }
+    return;
+  }
+  const size_t sites = qk_quda_local_sites(&loaded.shape, QK_QUDA_ALL);
+  double *brick = qk_quda_alloc(sites * TERM * sizeof *brick);
+  collected_t all = {.bytes = TERM * sizeof *brick};
+  widen(term, single, 0, sites * TERM, brick);
+  if (speaks())
+    all.whole = qk_quda_alloc(qk_quda_whole_sites(&loaded.shape, QK_QUDA_ALL) * all.bytes);
+  qk_quda_gather(brick, sites * all.bytes, collect, &all);
+  free(brick);
+  if (!speaks()) return;
+  recognise(single, all.whole);
+  loaded.term.uploaded = all.whole;
+  loaded.term.single = single;
+}
+
+/* ---- the operator of a call ---- */
+
+static void operator_of(const qk_quda_call_t *call, qk_quda_operator_t *op) {
+  if (!loaded.there) qk_quda_refuse("no links are loaded (loadGaugeQuda)");
+  if (call->clover && !loaded.term.there)
+    qk_quda_refuse("no clover term is loaded (loadCloverQuda)");
+  if (!(call->kappa > 0)) qk_quda_refuse("kappa = %.17g: must be above 0", call->kappa);
+  *op = (qk_quda_operator_t){.links = loaded.links, .kappa = call->kappa};
+  if (!speaks()) return;
+  const term_t *term = &loaded.term;
+  const double *h = loaded.links->hop, sum = h[0] + h[1] + h[2] + h[3];
+  if (call->clover && !qk_quda_links_same(loaded.links, term->links))
+    qk_quda_refuse(
+        "the clover term was made of links with the digest %016llx, the loaded ones have "
+        "%016llx",
+        (unsigned long long)term->links->digest, (unsigned long long)loaded.links->digest);
+  op->mass = (call->clover ? term->a : 1) / (2 * call->kappa) - sum;
+  for (int p = 0; p < 6; p++) op->plane[p] = 1;
+  if (!call->clover || term->c[3] == 0) return;
+  op->csw = term->c[3] / (2 * call->kappa);
+  for (int p = 0; p < 6; p++) op->plane[p] = term->c[p] / term->c[3];
+}
+
+static quark_dtype_t dtype_of(bool single) {
+  return single ? QUARK_F32 : QUARK_F64;
+}
+
+/* A term that was recognised by some of its sites is that of the daemon on all of them: both are
+ * applied to noise. */
+static void verify(const qk_quda_operator_t *op) {
+  term_t *term = &loaded.term;
+  double bad[2] = {0, 0}; /* whether there is one to verify; deviation over the limit */
+  if (speaks()) bad[0] = term->uploaded != NULL;
+  qk_quda_broadcast(bad, sizeof bad);
+  if (bad[0] == 0) return;
+  const size_t sites = qk_quda_local_sites(&loaded.shape, QK_QUDA_ALL),
+               whole = qk_quda_whole_sites(&loaded.shape, QK_QUDA_ALL), bytes = 24 * sizeof(double);
+  double complex *noise = qk_quda_alloc(sites * bytes), *result = qk_quda_alloc(sites * bytes);
+  uint64_t x = 0x9e3779b97f4a7c15U + (uint64_t)qk_quda_rank();
+  for (size_t k = 0; k < 12 * sites; k++) {
+    static const double complex z4[4] = {1, I, -1, -I};
+    x ^= x << 13, x ^= x >> 7, x ^= x << 17;
+    noise[k] = z4[x >> 62];
+  }
+  void *in = noise, *out = result;
+  const qk_quda_job_t job = {.op = op,
+                             .shape = loaded.shape,
+                             .work = QUARK_WORK_DIAG,
+                             .dtype = QUARK_F64,
+                             .factor = 1,
+                             .n = 1,
+                             .in = &in,
+                             .out = &out};
+  qk_quda_run(&job, NULL);
+  collected_t given = {.bytes = bytes}, seen = {.bytes = bytes};
+  if (speaks())
+    given.whole = qk_quda_alloc(whole * bytes), seen.whole = qk_quda_alloc(whole * bytes);
+  qk_quda_gather(noise, sites * bytes, collect, &given);
+  qk_quda_gather(result, sites * bytes, collect, &seen);
+  if (speaks()) {
+    double complex *mine = qk_quda_alloc(whole * bytes);
+    const double complex *its = (const double complex *)seen.whole;
+    double largest = 0;
+    size_t worst = 0;
+    qk_quda_clover_apply(term->uploaded, whole, (const double complex *)given.whole, mine);
+    for (size_t k = 0; k < whole * TERM; k++) largest = fmax(largest, fabs(term->uploaded[k]));
+    for (size_t k = 0; k < 12 * whole; k++) {
+      const double off =
+          cabs(mine[k] - 2 * op->kappa * its[k]) / (6 * rounding(term->single) * largest);
+      if (!(off <= bad[1])) bad[1] = off, worst = k / 12;
+    }
+    if (!(bad[1] <= 1))
+      qk_quda_refuse("loadCloverQuda: the term that is given fits to the loaded links, but not on "
+                     "site %zu: off by %.3g of what rounding allows",
+                     worst, bad[1]);
+    qk_quda_log("loadCloverQuda: mass %.15g, csw %.15g; on all sites", op->mass, op->csw);
+    free(mine);
+    free(term->uploaded);
+    term->uploaded = NULL;
+  }
+  free(given.whole);
+  free(seen.whole);
+  free(noise);
+  free(result);
+}
+
+void qk_quda_prepare(const qk_quda_call_t *call) {
+  qk_quda_operator_t op;
+  operator_of(call, &op);
+  if (speaks()) qk_quda_setup(&op);
+  if (call->clover) verify(&op);
+}
+
+/* ---- solves ---- */
+
+/* x = unit y where y is the solution of the job, in its normalisation. */
+static double unit_of(const qk_quda_call_t *call) {
+  const double k2 = 2 * call->kappa;
+  if (!call->pc) return call->norm == QK_QUDA_KAPPA ? 1 / k2 : 1;
+  const double c = call->norm == QK_QUDA_KAPPA ? 1 : call->norm == QK_QUDA_MASS ? k2 * k2 : k2;
+  return call->asymmetric ? c / k2 : c;
+}
+
+static qk_quda_job_t job_of(const qk_quda_call_t *call, const qk_quda_operator_t *op) {
+  const double unit = unit_of(call);
+  qk_quda_job_t job = {.op = op,
+                       .shape = loaded.shape,
+                       .work = QUARK_WORK_SOLVE,
+                       .dagger = call->dagger,
+                       .basis = call->basis,
+                       .dtype = dtype_of(call->single),
+                       .factor = unit,
+                       .n = call->n,
+                       .max_iter = call->max_iter > 0 ? (uint64_t)call->max_iter : 0};
+  if (call->pc) {
+    job.parity = call->odd ? QUARK_PARITY_ODD : QUARK_PARITY_EVEN;
+    job.schur = call->asymmetric ? QUARK_SCHUR_ASYMMETRIC : QUARK_SCHUR_SYMMETRIC;
+  }
+  job.tol = call->relative ? call->tol : 0;
+  job.tol_abs = call->absolute ? call->tol : 0;
+  job.tol_hq = call->heavy ? call->tol_hq * unit : 0;
+  if (!(job.tol >= 0 && job.tol_abs >= 0 && job.tol_hq >= 0 &&
+        job.tol + job.tol_abs + job.tol_hq > 0))
+    qk_quda_refuse("tol = %g, tol_hq = %g with residual type%s%s%s: no residual is asked for",
+                   call->tol, call->tol_hq, call->relative ? " L2_RELATIVE" : "",
+                   call->absolute ? " L2_ABSOLUTE" : "", call->heavy ? " HEAVY_QUARK" : "");
+  return job;
+}
+
+static size_t local_numbers(const qk_quda_call_t *call) {
+  return 24 * qk_quda_local_sites(&loaded.shape, call->pc ? QK_QUDA_EVEN : QK_QUDA_ALL);
+}
+
+/* M^+ M x = b as two solves, in double, and again for what is left of b: the error of the first
+ * solve is multiplied by the condition of M. */
+static void solve_squared(const qk_quda_call_t *call, const qk_quda_job_t *job, const double *b,
+                          double *x, qk_quda_outcome_t *outcome) {
+  enum { ROUNDS = 6 };
+  const size_t n = local_numbers(call);
+  double *r = qk_quda_alloc(n * sizeof *r), *y = qk_quda_alloc(n * sizeof *y),
+         *z = qk_quda_alloc(n * sizeof *z), last = INFINITY;
+  void *in, *out;
+  qk_quda_job_t one = *job;
+  const double target = job->tol > 0 ? job->tol : 1e-12;
+  one.dtype = QUARK_F64, one.n = 1, one.in = &in, one.out = &out;
+  memset(x, 0, n * sizeof *x);
+  memcpy(r, b, n * sizeof *r);
+  *outcome = (qk_quda_outcome_t){.residual = 1, .hq_residual = NAN};
+  for (int round = 0; round < ROUNDS && outcome->residual > target; round++) {
+    qk_quda_outcome_t o[2];
+    one.work = QUARK_WORK_SOLVE, one.factor = job->factor;
+    one.dagger = !job->dagger, in = r, out = y;
+    qk_quda_run(&one, &o[0]);
+    one.dagger = job->dagger, in = y, out = z;
+    qk_quda_run(&one, &o[1]);
+    for (size_t k = 0; k < n; k++) x[k] += z[k];
+    one.work = call->pc ? QUARK_WORK_SCHUR : QUARK_WORK_M, one.factor = 1 / job->factor;
+    in = x, out = y;
+    qk_quda_run(&one, NULL);
+    one.dagger = !job->dagger, in = y, out = z;
+    qk_quda_run(&one, NULL);
+    for (size_t k = 0; k < n; k++) r[k] = b[k] - z[k];
+    outcome->residual = qk_quda_difference(&one, b, z);
+    outcome->iterations += o[0].iterations + o[1].iterations;
+    if (!(outcome->residual < 0.5 * last)) break;
+    last = outcome->residual;
+  }
+  outcome->converged = outcome->residual <= target;
+  free(r);
+  free(y);
+  free(z);
+}
+
+static void solve_squares(const qk_quda_call_t *call, const qk_quda_job_t *job, void **x, void **b,
+                          qk_quda_outcome_t *outcome) {
+  const size_t n = local_numbers(call);
+  double *wide_b = qk_quda_alloc(n * sizeof *wide_b), *wide_x = qk_quda_alloc(n * sizeof *wide_x);
+  if (call->absolute || call->heavy)
+    qk_quda_refuse("MATDAG_MAT solutions are served to L2_RELATIVE_RESIDUAL alone");
+  for (int k = 0; k < call->n; k++) {
+    double *d = x[k];
+    float *f = x[k];
+    widen(b[k], call->single, 0, n, wide_b);
+    solve_squared(call, job, wide_b, wide_x, &outcome[k]);
+    for (size_t i = 0; i < n; i++)
+      if (call->single)
+        f[i] = (float)wide_x[i];
+      else
+        d[i] = wide_x[i];
+  }
+  free(wide_b);
+  free(wide_x);
+}
+
+void qk_quda_solve(const qk_quda_call_t *call, void **x, void **b, qk_quda_outcome_t *outcome,
+                   double *secs, double *flops) {
+  const double begun = qk_quda_now();
+  qk_quda_operator_t op;
+  operator_of(call, &op);
+  if (call->clover) verify(&op);
+  qk_quda_job_t job = job_of(call, &op);
+  job.in = b, job.out = x;
+  if (call->squared)
+    solve_squares(call, &job, x, b, outcome);
+  else
+    qk_quda_run(&job, outcome);
+  *flops = 0;
+  for (int k = 0; k < call->n; k++) {
+    /* two applications of M an iteration, of 1824 operations a site */
+    *flops += 3648.0 * (double)outcome[k].iterations *
+              (double)qk_quda_whole_sites(&loaded.shape, QK_QUDA_ALL);
+    if (!call->squared) outcome[k].hq_residual /= unit_of(call);
+  }
+  *secs = fmax(qk_quda_now() - begun, 1e-9);
+}
+
+/* ---- the operator and its parts ---- */
+
+void qk_quda_apply(const qk_quda_call_t *call, qk_quda_part_t part, bool odd, void **out,
+                   void **in) {
+  const double k2 = 2 * call->kappa;
+  qk_quda_operator_t op;
+  operator_of(call, &op);
+  if (call->clover) verify(&op);
+  qk_quda_job_t job = {.op = &op,
+                       .shape = loaded.shape,
+                       .dagger = call->dagger,
+                       .basis = call->basis,
+                       .dtype = dtype_of(call->single),
+                       .factor = 1,
+                       .n = call->n,
+                       .in = in,
+                       .out = out};
+  if (part != QK_QUDA_M || call->pc)
+    job.parity = (part == QK_QUDA_M ? call->odd : odd) ? QUARK_PARITY_ODD : QUARK_PARITY_EVEN;
+  if (part == QK_QUDA_M) {
+    job.work = call->pc ? QUARK_WORK_SCHUR : QUARK_WORK_M;
+    if (call->pc) job.schur = call->asymmetric ? QUARK_SCHUR_ASYMMETRIC : QUARK_SCHUR_SYMMETRIC;
+    job.factor = 1 / unit_of(call);
+  } else if (part == QK_QUDA_HOP) {
+    job.work = call->clover ? QUARK_WORK_DIAG_INVERSE_HOP : QUARK_WORK_HOP;
+    job.factor = call->clover ? 1 / k2 : 1;
+  } else {
+    job.work = part == QK_QUDA_DIAG ? QUARK_WORK_DIAG : QUARK_WORK_DIAG_INVERSE;
+    job.factor = part == QK_QUDA_DIAG ? k2 : 1 / k2;
+  }
+  if (!call->squared) {
+    qk_quda_run(&job, NULL);
+    return;
+  }
+  qk_quda_run(&job, NULL); /* M, then M^+ in place */
+  job.dagger = !job.dagger;
+  job.in = out;
+  qk_quda_run(&job, NULL);
+}

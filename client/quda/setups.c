@@ -1,0 +1,435 @@
+/* The daemon, and a setup of it for an operator: one that is there, or a private one. */
+#define _POSIX_C_SOURCE 200809L
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "grid.h"
+#include "links.h"
+#include "say.h"
+#include "setups.h"
+
+enum { KNOWN = 8, NAME = 72, SITE = 576 };
+
+/* Which setup an operator has, as far as this process knows. */
+typedef struct known {
+  char name[NAME]; /* "": not known, or lost */
+  double mass, csw, plane[6], hop[4];
+  double complex boundary[4];
+  uint64_t digest, used;
+} known_t;
+
+static struct {
+  quark_connection_t *conn;
+  known_t known[KNOWN];
+  uint64_t uses;
+} daemon_state;
+
+static void nap(double seconds) {
+  const struct timespec t = {(time_t)seconds, (long)(1e9 * (seconds - floor(seconds)))};
+  nanosleep(&t, NULL);
+}
+
+static double number_setting(const char *name, double least, double most, double otherwise) {
+  const char *text = qk_quda_setting(name);
+  char *end;
+  if (!text) return otherwise;
+  const double v = strtod(text, &end);
+  if (*end || !(v >= least && v <= most))
+    qk_quda_refuse("QUARK_QUDA_%s = %.60s: must be a number from %g to %g", name, text, least,
+                   most);
+  return v;
+}
+
+void qk_quda_again(const char *what, const quark_error_t *err, double begun) {
+  static double told;
+  const double patience = number_setting("WAIT", 0, 1e9, 600), now = qk_quda_now();
+  if (!err->retryable || now - begun > patience) qk_quda_fail(what, err);
+  if (now - told > 60 || now - begun < 1e-3) {
+    qk_quda_note("%s: %s; waiting", what, err->text[0] ? err->text : quark_code_text(err->code));
+    told = now;
+  }
+  const double pause = err->retry_after_ms ? 1e-3 * err->retry_after_ms : 0.5;
+  nap(pause < 0.05 ? 0.05 : pause > 10 ? 10 : pause);
+}
+
+/* ---- the connection ---- */
+
+static const char *environment(const char *name) {
+  const char *value = getenv(name);
+  return value && value[0] ? value : NULL;
+}
+
+/* An endpoint, or the file that quarkd wrote it to. */
+static const char *endpoint(char text[512]) {
+  const char *given = environment("QUARKD_ENDPOINT");
+  if (!given) return "tcp://127.0.0.1:5555";
+  if (strstr(given, "://")) return given;
+  FILE *f = fopen(given, "r");
+  if (!f || fscanf(f, "%511s", text) != 1)
+    qk_quda_refuse("QUARKD_ENDPOINT = %.200s: neither an endpoint such as tcp://HOST:PORT nor a "
+                   "file with one",
+                   given);
+  fclose(f);
+  return text;
+}
+
+static void program(char name[24]) {
+  FILE *f = fopen("/proc/self/comm", "r");
+  if (!f || fscanf(f, "%16[A-Za-z0-9_.+]", name) != 1) snprintf(name, 24, "program");
+  if (f) fclose(f);
+}
+
+static quark_connection_t *open_connection(const char *setup) {
+  quark_options_t options;
+  quark_connection_t *conn;
+  quark_error_t err;
+  char name[24], line[64], text[512];
+  program(name);
+  snprintf(line, sizeof line, "libquda/%s", name);
+  quark_options_init(&options);
+  options.program = line;
+  options.server_key = environment("QUARKD_SERVER_KEY");
+  options.key_file = environment("QUARKD_KEY");
+  options.setup = setup;
+  for (double begun = qk_quda_now();;) {
+    if (quark_connect(endpoint(text), &options, &conn, &err) == QUARK_OK) return conn;
+    if (err.code == QUARK_TIMEOUT) qk_quda_fail("no daemon (QUARKD_ENDPOINT)", &err);
+    qk_quda_again("connecting to the daemon", &err, begun);
+  }
+}
+
+quark_connection_t *qk_quda_daemon(void) {
+  if (!daemon_state.conn) daemon_state.conn = open_connection(NULL);
+  return daemon_state.conn;
+}
+
+void qk_quda_disconnect(void) {
+  quark_close(daemon_state.conn);
+  memset(&daemon_state, 0, sizeof daemon_state);
+}
+
+/* ---- what the daemon has ---- */
+
+static double tolerance(void) {
+  return number_setting("MATCH", 0, 1e-3, 1e-14);
+}
+
+/* "1,1,1,-1" */
+static bool numbers(const char *text, int n, double *value) {
+  for (int k = 0; k < n; k++) {
+    char *end;
+    value[k] = strtod(text, &end);
+    if (end == text || *end != (k < n - 1 ? ',' : '\0')) return false;
+    text = end + 1;
+  }
+  return true;
+}
+
+/* What a setup's operator is; false: one that callers of QUDA do not have. */
+typedef struct theirs {
+  double mass, csw, hop[4], plane[6], xi0, nu, c_r, c_t;
+} theirs_t;
+
+static bool read_parameter(theirs_t *o, const char *key, const char *value) {
+  if (strcmp(key, "kappa") == 0) {
+    double kappa = 0;
+    const bool good = numbers(value, 1, &kappa) && kappa > 0;
+    o->mass = 1 / (2 * kappa) - 4;
+    return good;
+  }
+  if (strcmp(key, "mass") == 0) return numbers(value, 1, &o->mass);
+  if (strcmp(key, "csw") == 0) return numbers(value, 1, &o->csw);
+  if (strcmp(key, "hop") == 0) return numbers(value, 4, o->hop);
+  if (strcmp(key, "clover-plane") == 0) return numbers(value, 6, o->plane);
+  if (strcmp(key, "links") == 0) return strcmp(value, "thin") == 0;
+  if (strcmp(key, "open") == 0) return strtod(value, NULL) == 0;
+  if (strcmp(key, "xi0") == 0) return numbers(value, 1, &o->xi0);
+  if (strcmp(key, "nu") == 0) return numbers(value, 1, &o->nu);
+  if (strcmp(key, "c-r") == 0) return numbers(value, 1, &o->c_r);
+  if (strcmp(key, "c-t") == 0) return numbers(value, 1, &o->c_t);
+  return false;
+}
+
+static bool read_operator(const char *action, const char *parameters, theirs_t *o) {
+  char text[QUARK_PARAMETER_TEXT];
+  quark_parameter_t p[16];
+  *o = (theirs_t){.mass = NAN, .hop = {1, 1, 1, 1}, .plane = {1, 1, 1, 1, 1, 1}, .xi0 = 1, .nu = 1};
+  const bool anisotropic = strcmp(action, "anisotropic-clover") == 0;
+  if (!anisotropic && strcmp(action, "wilson") != 0 && strcmp(action, "wilson-clover") != 0)
+    return false;
+  snprintf(text, sizeof text, "%s", parameters);
+  const uint32_t n = quark_parameters_split(text, 16, p);
+  if (n > 16) return false;
+  for (uint32_t k = 0; k < n; k++)
+    if (!read_parameter(o, p[k].key, p[k].value)) return false;
+  if (strcmp(action, "wilson") == 0) o->csw = 0;
+  for (int k = 0; anisotropic && k < 6; k++) {
+    o->csw = 1;
+    if (k < 3) o->hop[k] = o->nu / o->xi0;
+    o->plane[k] = k < 3 ? o->c_r / o->xi0 : o->c_t;
+  }
+  return true;
+}
+
+static double sum4(const double *h) {
+  return h[0] + h[1] + h[2] + h[3];
+}
+
+/* What of a setup's operator is another; "": nothing. */
+static void compare(const qk_quda_operator_t *op, const quark_report_t *report, char why[256]) {
+  const double most = tolerance(), *hop = op->links->hop;
+  theirs_t o;
+  why[0] = '\0';
+  if (!read_operator(report->setup.action, report->setup.parameters, &o)) {
+    snprintf(why, 256, "its action is %s;%.150s", report->setup.action, report->setup.parameters);
+    return;
+  }
+  const double sum = op->mass + sum4(hop), sums = o.mass + sum4(o.hop);
+  if (!(fabs(sum - sums) <= most * fabs(sum)))
+    snprintf(why, 256, "its mass is %.17g, not %.17g", o.mass, op->mass);
+  for (int mu = 0; mu < 4 && !why[0]; mu++) {
+    const double complex z =
+        report->setup.boundary[2 * mu] + I * report->setup.boundary[2 * mu + 1];
+    if (!(fabs(hop[mu] - o.hop[mu]) <= most * hop[mu]))
+      snprintf(why, 256, "its hop weight in direction %d is %.17g, not %.17g", mu, o.hop[mu],
+               hop[mu]);
+    else if (!(cabs(z - op->links->boundary[mu]) <= 1e-12))
+      snprintf(why, 256, "its boundary phase in direction %d is %.6g%+.6gi, not %.6g%+.6gi", mu,
+               creal(z), cimag(z), creal(op->links->boundary[mu]), cimag(op->links->boundary[mu]));
+  }
+  for (int k = 0; k < 6 && !why[0]; k++) {
+    const double ours = op->csw * op->plane[k], its = o.csw * o.plane[k];
+    if (!(fabs(ours - its) <= most * fmax(1, fabs(ours))))
+      snprintf(why, 256, "its clover coefficient in plane %d is %.17g, not %.17g", k, its, ours);
+  }
+}
+
+/* What a setup is, asked through a connection of its own, as reports go by that. */
+static bool look_at(const char *name, const qk_quda_operator_t *op, char why[256]) {
+  quark_report_t *report = qk_quda_alloc(sizeof *report);
+  quark_error_t err;
+  quark_connection_t *conn = open_connection(name);
+  const bool seen = quark_status(conn, report, &err) == QUARK_OK;
+  quark_close(conn);
+  if (!seen)
+    snprintf(why, 256, "%.200s", err.text);
+  else if (report->setup.digest != op->links->digest)
+    snprintf(why, 256, "its links have the digest %016llx, not %016llx",
+             (unsigned long long)report->setup.digest, (unsigned long long)op->links->digest);
+  else
+    compare(op, report, why);
+  free(report);
+  return why[0] == '\0';
+}
+
+static uint32_t list(quark_setup_t **setups) {
+  uint32_t n = 0;
+  quark_error_t err;
+  *setups = qk_quda_alloc(QUARK_SETUPS * sizeof **setups);
+  for (double begun = qk_quda_now(); quark_setups(qk_quda_daemon(), *setups, &n, &err) != QUARK_OK;)
+    qk_quda_again("asking for setups", &err, begun);
+  return n;
+}
+
+/* A setup that is ready, or will be, of this operator. */
+static bool find(const qk_quda_operator_t *op, char name[NAME]) {
+  quark_setup_t *setup;
+  const uint32_t n = list(&setup);
+  bool found = false;
+  for (uint32_t k = 0; k < n && !found; k++) {
+    char why[256];
+    if (setup[k].state == QUARK_FAILED || setup[k].state == QUARK_DRAINING) continue;
+    if (setup[k].digest != op->links->digest) continue;
+    found = look_at(setup[k].name, op, why);
+    if (found)
+      snprintf(name, NAME, "%s", setup[k].name);
+    else
+      qk_quda_log("setup %s is another: %s", setup[k].name, why);
+  }
+  free(setup);
+  return found;
+}
+
+/* Waits until it is ready; false: it is gone, or has ended. */
+static bool wait_ready(const char *name) {
+  for (double begun = qk_quda_now(), told = begun;; nap(qk_quda_now() - begun < 5 ? 0.05 : 0.5)) {
+    quark_setup_t *setup;
+    const uint32_t n = list(&setup);
+    uint32_t k = 0;
+    while (k < n && strcmp(setup[k].name, name) != 0) k++;
+    const bool there = k < n && setup[k].state != QUARK_DRAINING,
+               ready = there && setup[k].state == QUARK_READY;
+    if (there && setup[k].state == QUARK_FAILED)
+      qk_quda_refuse("setup %s: %s: %s", name, quark_code_name(setup[k].code), setup[k].text);
+    if (there && !ready && qk_quda_now() - told > 60) {
+      qk_quda_note("setup %s: %s %s; waiting", name, quark_state_name(setup[k].state),
+                   setup[k].phase);
+      told = qk_quda_now();
+    }
+    free(setup);
+    if (ready || !there) return ready;
+    if (qk_quda_now() - begun > number_setting("WAIT", 0, 1e9, 600))
+      qk_quda_refuse("setup %s is not ready after QUARK_QUDA_WAIT = %g seconds", name,
+                     number_setting("WAIT", 0, 1e9, 600));
+  }
+}
+
+/* ---- a private setup ---- */
+
+/* The links are with the daemon; the number of the request. */
+static uint64_t send_links(const qk_quda_links_t *links) {
+  quark_field_params_t params;
+  quark_error_t err;
+  quark_result_t result;
+  uint64_t field, bytes;
+  bool present;
+  size_t sites = 1;
+  quark_field_params_init(&params);
+  for (int mu = 0; mu < 4; mu++) {
+    params.dims[mu] = (uint32_t)links->dims[mu];
+    sites *= params.dims[mu];
+  }
+  params.dtype = links->single ? QUARK_F32 : QUARK_F64;
+  params.has_digest = true;
+  params.digest = links->digest;
+  for (double begun = qk_quda_now();
+       quark_field_open(qk_quda_daemon(), &params, &field, &bytes, &present, &err) != QUARK_OK;)
+    qk_quda_again("sending links", &err, begun);
+  quark_code_t code = QUARK_OK;
+  enum { STEP = 4096 }; /* sites */
+  float room[SITE / 8];
+  for (size_t n = 0; !present && n < sites && !code; n += links->single ? 1 : STEP) {
+    const double *from = links->u + n * (SITE / 8);
+    const size_t some = sites - n < STEP ? sites - n : STEP;
+    for (int k = 0; links->single && k < SITE / 8; k++) room[k] = (float)from[k];
+    code = links->single ? quark_upload(qk_quda_daemon(), field, room, sizeof room, &err)
+                         : quark_upload(qk_quda_daemon(), field, from, some * SITE, &err);
+  }
+  if (!code) code = quark_wait(qk_quda_daemon(), field, 0, -1, &result, &err);
+  if (code) qk_quda_fail("sending links", &err);
+  if (result.status != QUARK_OK)
+    qk_quda_refuse("links: %s: %s", quark_code_name(result.status), result.text);
+  qk_quda_log("links %016llx %s", (unsigned long long)links->digest,
+              present ? "are there" : "were sent");
+  return field;
+}
+
+static bool is_there(const char *name) {
+  quark_setup_t *setup;
+  const uint32_t n = list(&setup);
+  bool there = false;
+  for (uint32_t k = 0; k < n; k++)
+    there = there || (setup[k].owner[0] && strcmp(setup[k].name, name) == 0);
+  free(setup);
+  return there;
+}
+
+/* Makes room for another configuration or operator under the name of one of this user. False: there
+ * is none. */
+static bool drop_and_wait(const char *name) {
+  quark_error_t err;
+  if (!is_there(name)) return false;
+  if (quark_drop(qk_quda_daemon(), name, false, &err) != QUARK_OK && err.code != QUARK_NOT_FOUND)
+    qk_quda_fail("dropping a setup", &err);
+  while (is_there(name)) nap(0.02);
+  return true;
+}
+
+static void write_phase(double complex z, char text[32]) {
+  if (z == 1 || z == -1)
+    snprintf(text, 32, "%d", z == 1 ? 1 : -1);
+  else
+    snprintf(text, 32, "%.17gpi", carg(z) / acos(-1));
+}
+
+static void load(const qk_quda_operator_t *op, const char *name) {
+  const qk_quda_links_t *u = op->links;
+  char gauge[48], boundary[160], phase[4][32], mass[32], csw[32], hop[128], plane[192];
+  quark_load_t load;
+  quark_parameter_t p[4] = {{"mass", mass}};
+  quark_error_t err;
+  bool weights = false, planes = false, dropped = false;
+  for (int mu = 0; mu < 4; mu++) write_phase(u->boundary[mu], phase[mu]);
+  for (int mu = 0; mu < 4; mu++) weights = weights || u->hop[mu] != 1;
+  for (int k = 0; k < 6; k++) planes = planes || op->plane[k] != 1;
+  snprintf(boundary, sizeof boundary, "%s,%s,%s,%s", phase[0], phase[1], phase[2], phase[3]);
+  snprintf(mass, sizeof mass, "%.17g", op->mass);
+  snprintf(csw, sizeof csw, "%.17g", op->csw);
+  snprintf(hop, sizeof hop, "%.17g,%.17g,%.17g,%.17g", u->hop[0], u->hop[1], u->hop[2], u->hop[3]);
+  snprintf(plane, sizeof plane, "%.17g,%.17g,%.17g,%.17g,%.17g,%.17g", op->plane[0], op->plane[1],
+           op->plane[2], op->plane[3], op->plane[4], op->plane[5]);
+  const uint64_t field = send_links(u);
+  snprintf(gauge, sizeof gauge, "field:%llu", (unsigned long long)field);
+  quark_load_init(&load);
+  load.name = name;
+  load.gauge = gauge;
+  load.boundary = boundary;
+  load.action = op->csw != 0 ? "wilson-clover" : "wilson";
+  load.parameter = p;
+  load.nparameter = 1;
+  if (op->csw != 0) p[load.nparameter++] = (quark_parameter_t){"csw", csw};
+  if (weights) p[load.nparameter++] = (quark_parameter_t){"hop", hop};
+  if (planes && op->csw != 0) p[load.nparameter++] = (quark_parameter_t){"clover-plane", plane};
+  qk_quda_log("loading setup %s: %s", name, load.action);
+  for (double begun = qk_quda_now(); quark_load(qk_quda_daemon(), &load, &err) != QUARK_OK;) {
+    if (!dropped && err.code == QUARK_BAD_ARGUMENT && drop_and_wait(name))
+      dropped = true; /* another configuration or operator had this name */
+    else
+      qk_quda_again("loading a setup", &err, begun);
+  }
+  if (!wait_ready(name)) qk_quda_refuse("setup %s went away while it was loaded", name);
+  quark_release(qk_quda_daemon(), field, NULL); /* the setup holds the links */
+}
+
+/* ---- which setup ---- */
+
+static bool same_but_links(const known_t *k, const qk_quda_operator_t *op) {
+  return k->mass == op->mass && k->csw == op->csw &&
+         memcmp(k->plane, op->plane, sizeof k->plane) == 0 &&
+         memcmp(k->hop, op->links->hop, sizeof k->hop) == 0 &&
+         memcmp(k->boundary, op->links->boundary, sizeof k->boundary) == 0;
+}
+
+/* The entry of this operator; else a new one, in place of the one unused for longest. */
+static known_t *entry(const qk_quda_operator_t *op) {
+  known_t *oldest = &daemon_state.known[0];
+  for (int k = 0; k < KNOWN; k++) {
+    known_t *e = &daemon_state.known[k];
+    if (e->used && same_but_links(e, op)) return e;
+    if (e->used < oldest->used) oldest = e;
+  }
+  *oldest = (known_t){.mass = op->mass, .csw = op->csw};
+  memcpy(oldest->plane, op->plane, sizeof oldest->plane);
+  memcpy(oldest->hop, op->links->hop, sizeof oldest->hop);
+  memcpy(oldest->boundary, op->links->boundary, sizeof oldest->boundary);
+  return oldest;
+}
+
+void qk_quda_setup_lost(const char *name) {
+  for (int k = 0; k < KNOWN; k++)
+    if (strcmp(daemon_state.known[k].name, name) == 0) daemon_state.known[k].name[0] = '\0';
+}
+
+const char *qk_quda_setup(const qk_quda_operator_t *op) {
+  const char *wanted = qk_quda_setting("SETUP");
+  known_t *e = entry(op);
+  char why[256], name[24];
+  e->used = ++daemon_state.uses;
+  if (e->name[0] && e->digest == op->links->digest) return e->name;
+  e->digest = op->links->digest;
+  if (wanted) {
+    if (!look_at(wanted, op, why)) qk_quda_refuse("QUARK_QUDA_SETUP = %s: %s", wanted, why);
+    snprintf(e->name, sizeof e->name, "%s", wanted);
+  } else if (!find(op, e->name)) {
+    program(name);
+    snprintf(e->name, sizeof e->name, "quda-%s-%d", name, (int)(e - daemon_state.known));
+    load(op, e->name);
+  }
+  if (!wait_ready(e->name)) qk_quda_refuse("setup %s went away", e->name);
+  qk_quda_log("setup %s", e->name);
+  return e->name;
+}

@@ -1,0 +1,29 @@
+/*
+ * setups.h: the daemon, and its setup for an operator. Rank 0 alone calls these.
+ */
+#ifndef QUARK_QUDA_SETUPS_H
+#define QUARK_QUDA_SETUPS_H
+
+#include "client/quark.h"
+#include "links.h"
+
+/* M = m + sum h + csw C - H/2 with the links of the caller undone. */
+typedef struct qk_quda_operator {
+  const qk_quda_links_t *links; /* rank 0 alone looks at them */
+  double mass, csw, plane[6];   /* plane: factors of csw */
+  double kappa;                 /* 1 / (2 (m + sum h)), as the caller gives it */
+} qk_quda_operator_t;
+
+/* The connection, made at the first call; rank 0 alone. */
+quark_connection_t *qk_quda_daemon(void);
+void qk_quda_disconnect(void);
+/* The name of a ready setup of this operator: one that the daemon has, or a private one that is
+ * loaded, which is waited for. Rank 0 alone. Valid until the next call. */
+const char *qk_quda_setup(const qk_quda_operator_t *op);
+/* Forgets which setup it was, so that the next call looks again. */
+void qk_quda_setup_lost(const char *name);
+/* Sleeps before a call is tried again; the end if err is not worth it, or QUARK_QUDA_WAIT is over.
+ * begun: qk_quda_now at the first try. */
+void qk_quda_again(const char *what, const quark_error_t *err, double begun);
+
+#endif

@@ -1,0 +1,229 @@
+/* What the callers share. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifdef KIT_MPI
+#include <mpi.h>
+#endif
+
+#include "kit.h"
+
+static void fail(const char *what) {
+  fprintf(stderr, "caller: %s\n", what);
+  exit(70);
+}
+
+const char *kit_text(const kit_t *kit, const char *key, const char *otherwise) {
+  const size_t n = strlen(key);
+  for (int k = 1; k < kit->argc; k++)
+    if (strncmp(kit->argv[k], key, n) == 0 && kit->argv[k][n] == '=') return kit->argv[k] + n + 1;
+  return otherwise;
+}
+
+double kit_number(const kit_t *kit, const char *key, double otherwise) {
+  const char *text = kit_text(kit, key, NULL);
+  return text ? atof(text) : otherwise;
+}
+
+void kit_numbers(const kit_t *kit, const char *key, int n, double *value) {
+  const char *text = kit_text(kit, key, NULL);
+  for (int k = 0; text && k < n; k++) {
+    char *end;
+    value[k] = strtod(text, &end);
+    text = *end == ',' ? end + 1 : NULL;
+  }
+}
+
+void kit_begin(kit_t *kit, int argc, char **argv) {
+  double dims[4] = {4, 4, 4, 8}, grid[4] = {1, 1, 1, 1};
+  *kit = (kit_t){.argc = argc, .argv = argv, .ranks = 1};
+#ifdef KIT_MPI
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &kit->rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &kit->ranks);
+#endif
+  kit_numbers(kit, "dims", 4, dims);
+  kit_numbers(kit, "grid", 4, grid);
+  kit->sites = 1;
+  for (int mu = 0, rest = kit->rank; mu < 4; mu++) { /* x fastest, as MILC has it */
+    kit->dims[mu] = (int)dims[mu];
+    kit->grid[mu] = (int)grid[mu];
+    kit->local[mu] = kit->dims[mu] / kit->grid[mu];
+    kit->coord[mu] = rest % kit->grid[mu];
+    rest /= kit->grid[mu];
+    kit->sites *= (size_t)kit->local[mu];
+  }
+  kit->columns = (int)kit_number(kit, "columns", 1);
+  kit->single = kit_number(kit, "single", 0) != 0;
+  kit->kappa = kit_number(kit, "kappa", 0.12);
+  kit->csw = kit_number(kit, "csw", 0);
+  kit->tol = kit_number(kit, "tol", 1e-13);
+  kit->prec = kit->single ? QUDA_SINGLE_PRECISION : QUDA_DOUBLE_PRECISION;
+}
+
+void kit_end(kit_t *kit) {
+  (void)kit;
+#ifdef KIT_MPI
+  MPI_Finalize();
+#endif
+}
+
+static void coordinates(const kit_t *kit, size_t brick, int x[4]) {
+  const int *l = kit->local;
+  const size_t half = kit->sites / 2, n = 2 * (brick % half);
+  const size_t rest = n / (size_t)l[0];
+  x[1] = (int)(rest % (size_t)l[1]);
+  x[2] = (int)(rest / (size_t)l[1] % (size_t)l[2]);
+  x[3] = (int)(rest / (size_t)l[1] / (size_t)l[2]);
+  x[0] = (int)(n % (size_t)l[0]) + ((x[1] + x[2] + x[3]) % 2 != (int)(brick / half));
+  for (int mu = 0; mu < 4; mu++) x[mu] += kit->coord[mu] * l[mu];
+}
+
+static size_t whole_index(const kit_t *kit, const int x[4]) {
+  size_t n = 0;
+  for (int mu = 3; mu >= 0; mu--) n = n * (size_t)kit->dims[mu] + (size_t)x[mu];
+  return n;
+}
+
+static FILE *open_file(const kit_t *kit, const char *key, const char *mode) {
+  FILE *f = fopen(kit_text(kit, key, ""), mode);
+  if (!f) fail(key);
+  return f;
+}
+
+static void read_at(FILE *f, size_t number, double *to, size_t n) {
+  if (fseek(f, (long)(number * n * sizeof *to), SEEK_SET) || fread(to, sizeof *to, n, f) != n)
+    fail("a file is too short");
+}
+
+static void put(const kit_t *kit, void *to, size_t at, double v) {
+  if (kit->single)
+    ((float *)to)[at] = (float)v;
+  else
+    ((double *)to)[at] = v;
+}
+
+static size_t real_bytes(const kit_t *kit) {
+  return kit->single ? 4 : 8;
+}
+
+void kit_links(const kit_t *kit, kit_factor_fn factor, void *arg, void *links[4]) {
+  FILE *f = open_file(kit, "links", "rb");
+  for (int mu = 0; mu < 4; mu++) links[mu] = malloc(kit->sites * 18 * real_bytes(kit));
+  for (size_t s = 0; s < kit->sites; s++) {
+    int x[4];
+    double site[72];
+    coordinates(kit, s, x);
+    read_at(f, whole_index(kit, x), site, 72);
+    for (int k = 0; k < 36; k++) {
+      const double complex w = factor ? factor(arg, k / 9, x) : 1,
+                           v = (site[2 * k] + I * site[2 * k + 1]) * w;
+      put(kit, links[k / 9], s * 18 + (size_t)(2 * (k % 9)), w == 1 ? site[2 * k] : creal(v));
+      put(kit, links[k / 9], s * 18 + (size_t)(2 * (k % 9) + 1),
+          w == 1 ? site[2 * k + 1] : cimag(v));
+    }
+  }
+  fclose(f);
+}
+
+void *kit_milc_links(const kit_t *kit, void *const links[4]) {
+  const size_t bytes = 18 * real_bytes(kit);
+  char *all = malloc(kit->sites * 4 * bytes);
+  for (size_t s = 0; s < kit->sites; s++)
+    for (size_t mu = 0; mu < 4; mu++)
+      memcpy(all + (4 * s + mu) * bytes, (char *)links[mu] + s * bytes, bytes);
+  return all;
+}
+
+static void *read_brick(const kit_t *kit, const char *key, int n, size_t reals) {
+  FILE *f = open_file(kit, key, "rb");
+  const size_t volume = kit->sites * (size_t)kit->ranks;
+  void *brick = malloc(kit->sites * reals * real_bytes(kit));
+  double site[72];
+  for (size_t s = 0; s < kit->sites; s++) {
+    int x[4];
+    coordinates(kit, s, x);
+    read_at(f, (size_t)n * volume + whole_index(kit, x), site, reals);
+    for (size_t k = 0; k < reals; k++) put(kit, brick, s * reals + k, site[k]);
+  }
+  fclose(f);
+  return brick;
+}
+
+void *kit_source(const kit_t *kit, int n) {
+  return read_brick(kit, "in", n, 24);
+}
+void *kit_clover(const kit_t *kit) {
+  return read_brick(kit, "clover", 0, 72);
+}
+size_t kit_bytes(const kit_t *kit) {
+  return kit->sites * 24 * real_bytes(kit);
+}
+void *kit_room(const kit_t *kit) {
+  return calloc(1, kit_bytes(kit));
+}
+
+/* The file is there, of its whole size: ranks write their sites. */
+void kit_write(const kit_t *kit, int n, const void *brick) {
+  FILE *f = open_file(kit, "out", "r+b");
+  const size_t volume = kit->sites * (size_t)kit->ranks;
+  for (size_t s = 0; s < kit->sites; s++) {
+    int x[4];
+    double site[24];
+    coordinates(kit, s, x);
+    for (size_t k = 0; k < 24; k++)
+      site[k] =
+          kit->single ? ((const float *)brick)[24 * s + k] : ((const double *)brick)[24 * s + k];
+    if (fseek(f, (long)(((size_t)n * volume + whole_index(kit, x)) * sizeof site), SEEK_SET) ||
+        fwrite(site, sizeof site, 1, f) != 1)
+      fail("writing");
+  }
+  if (fclose(f)) fail("writing");
+}
+
+void kit_gauge_param(const kit_t *kit, QudaGaugeParam *p) {
+  *p = newQudaGaugeParam();
+  for (int mu = 0; mu < 4; mu++) p->X[mu] = kit->local[mu];
+  p->anisotropy = 1;
+  p->type = QUDA_WILSON_LINKS;
+  p->gauge_order = QUDA_QDP_GAUGE_ORDER;
+  p->t_boundary = QUDA_ANTI_PERIODIC_T;
+  p->cpu_prec = kit->prec;
+}
+
+void kit_invert_param(const kit_t *kit, QudaInvertParam *p) {
+  *p = newQudaInvertParam();
+  p->dslash_type = QUDA_CLOVER_WILSON_DSLASH;
+  p->kappa = kit->kappa;
+  p->solution_type = QUDA_MAT_SOLUTION;
+  p->solve_type = QUDA_DIRECT_PC_SOLVE;
+  p->matpc_type = QUDA_MATPC_EVEN_EVEN;
+  p->dagger = QUDA_DAG_NO;
+  p->mass_normalization = QUDA_ASYMMETRIC_MASS_NORMALIZATION;
+  p->tol = kit->tol;
+  p->maxiter = 10000;
+  p->residual_type = QUDA_L2_RELATIVE_RESIDUAL;
+  p->cpu_prec = kit->prec;
+  p->dirac_order = QUDA_DIRAC_ORDER;
+  p->gamma_basis = QUDA_DEGRAND_ROSSI_GAMMA_BASIS;
+  p->clover_cpu_prec = kit->prec;
+  p->clover_order = QUDA_PACKED_CLOVER_ORDER;
+  p->clover_coeff = kit->kappa * kit->csw;
+}
+
+void kit_report(const kit_t *kit, QudaInvertParam *p) {
+  if (kit->rank) return;
+  printf("residual %.3e %.3e iterations %d secs %d\n", *(double *)&p->true_res,
+         *(double *)&p->true_res_hq, p->iter, p->secs > 0);
+}
+
+void kit_invert_all(QudaInvertParam *p, void **x, void **b, void *links, QudaGaugeParam *gauge) {
+#if LOOKALIKE == 1
+  invertMultiSrcQuda(x, b, p, links, gauge);
+#else
+  (void)links, (void)gauge;
+  invertMultiSrcQuda(x, b, p);
+#endif
+}

@@ -1,0 +1,107 @@
+"""A libquda for the look-alike header, callers of it, and a daemon whose answers the numpy oracle judges."""
+import os
+import shutil
+import subprocess
+import tempfile
+
+import numpy as np
+import ref_dirac as ref
+from daemon_case import DaemonCase
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TOP = os.path.normpath(os.path.join(HERE, '..', '..'))
+SCRIPT = os.path.join(TOP, 'client', 'quda', 'quark-quda')
+LOOKALIKE = os.path.join(HERE, 'lookalike')
+DIMS, KAPPA, CSW = (4, 4, 4, 8), 0.12, 1.3
+GAUGE = 'builtin:weak:4x4x4x8:1'
+SHAPE = DIMS[::-1] + (4, 3)
+MASS = 1 / (2 * KAPPA) - 4
+EVEN = (np.indices(DIMS[::-1]).sum(0) % 2 == 0)[..., None, None]
+G5 = np.diag(ref.GAMMA5).real[:, None]
+
+
+class Caller:
+    """Programs that were built with a libquda: one variant of the header, with or without MPI."""
+
+    def __init__(self, case, variant, mpi, flags=''):
+        self.folder = tempfile.mkdtemp(prefix='qk-quda-')
+        self.variant, self.mpi = variant, mpi
+        self.flags = ('-DLOOKALIKE=%d %s' % (variant, flags)).split()
+        command = [SCRIPT, '--header', LOOKALIKE, '--prefix', self.folder, '--cflags=-Werror -O1 ' + ' '.join(self.flags),
+                   '--libquark', case.libquark + ',' + os.path.join(TOP, 'client'), '--cc', 'cc', '--mpi', 'mpicc' if mpi else 'none']
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        assert done.returncode == 0, done.stdout
+        self.said = done.stdout
+
+    def program(self, name):
+        path = os.path.join(self.folder, name)
+        if not os.path.exists(path):
+            lib = os.path.join(self.folder, 'lib')
+            sources = [os.path.join(HERE, 'callers', s + '.c') for s in (name, 'kit')]
+            subprocess.run((['mpicc', '-DKIT_MPI'] if self.mpi else ['cc']) + ['-std=gnu11', '-O1', '-Wall', '-Wextra', '-Werror']
+                           + self.flags + ['-I' + os.path.join(self.folder, 'include')] + sources + ['-o', path, '-L' + lib, '-lquda',
+                           '-lm', '-Wl,-rpath,' + lib], check=True)
+        return path
+
+
+class QudaCase(DaemonCase):
+    def __init__(self, quarkd, engine, quark_gauge, libquark, mpirun=''):
+        self.binary, self.engine, self.quark_gauge, self.ranks = quarkd, engine, quark_gauge, '1'
+        self.libquark, self.mpirun = os.path.abspath(libquark), mpirun
+        self.folder = tempfile.mkdtemp(prefix='qk-quda-case-')
+        subprocess.run([quark_gauge, 'convert', GAUGE, self.path('weak.lime')], check=True, stdout=subprocess.DEVNULL)
+        self.links, _ = ref.load_any(self.path('weak.lime'))
+        self.wire(self.links).tofile(self.path('links'))
+        self.op = ref.WilsonClover(self.links, MASS, CSW)
+        self.shape = SHAPE
+        self.callers = {}
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    @staticmethod
+    def wire(links):
+        return np.ascontiguousarray(np.moveaxis(links, 0, 4))
+
+    def caller(self, variant=2, mpi=False, flags=''):
+        key = variant, mpi, flags
+        if key not in self.callers:
+            self.callers[key] = Caller(self, variant, mpi, flags)
+        return self.callers[key]
+
+    def daemon(self, *options, **more):
+        return super().daemon(*options, **{'gauge': GAUGE, 'mass': repr(MASS), **more})
+
+    def noise(self, seed, n=1):
+        r = np.random.default_rng(seed)
+        return r.normal(size=(n,) + SHAPE) + 1j * r.normal(size=(n,) + SHAPE)
+
+    def run(self, d, name, b, variant=2, mpi=False, flags='', ranks=1, env=None, code=0, links='links', **arguments):
+        """The solutions of a caller, and what it printed; with another exit code, only what it printed."""
+        b.astype(complex).tofile(self.path('in'))
+        np.zeros_like(b, dtype=complex).tofile(self.path('out'))
+        words = ['%s=%s' % (k, v if isinstance(v, str) else repr(v)) for k, v in
+                 {'dims': '%d,%d,%d,%d' % DIMS, 'links': self.path(links), 'in': self.path('in'), 'out': self.path('out'),
+                  'columns': len(b), 'kappa': KAPPA, 'csw': CSW, **arguments}.items()]
+        command = [self.caller(variant, mpi, flags).program(name)] + words
+        if mpi:
+            command = [self.mpirun, '-n', str(ranks)] + command
+        environment = {**os.environ, 'QUARKD_ENDPOINT': d.endpoint if d else 'tcp://127.0.0.1:1', 'QUARK_QUDA_LOG': '1', **(env or {})}
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, timeout=120)
+        said = done.stdout + done.stderr
+        assert done.returncode == code, (done.returncode, said)
+        return (np.fromfile(self.path('out'), complex).reshape(b.shape), said) if code == 0 else said
+
+    def close(self):
+        for folder in [self.folder] + [c.folder for c in self.callers.values()]:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def largest(a):
+    return abs(a).max()
+
+
+def close(a, b, limit=1e-12):
+    """To the largest element."""
+    off = largest(a - b) / largest(b)
+    assert off <= limit, off

@@ -1,0 +1,210 @@
+#!/usr/bin/env python3
+"""libquda.so as a client: callers in the orders of known programs, judged by the numpy oracle and by libquark:
+test_quda.py QUARKD QUARK_ENGINE QUARK_GAUGE LIBQUARK_A"""
+import itertools
+import re
+import sys
+
+import tap
+
+try:
+    import numpy as np
+    import ref_dirac as ref
+    from engine_case import BASES
+    from front_driver import Client, qk
+    from quda_case import CSW, DIMS, EVEN, G5, KAPPA, MASS, SHAPE, QudaCase, close, largest
+except (ImportError, OSError) as e:
+    tap.skip_all(str(e))
+
+K2 = 2 * KAPPA
+MATPC = {'ee': (EVEN, False), 'oo': (~EVEN, False), 'eea': (EVEN, True), 'ooa': (~EVEN, True)}
+# what the operator on one parity is divided by
+UNIT = {'kappa': 1, 'asymmetric': K2, 'mass': K2 * K2}
+
+
+def adjoint(f):
+    return lambda x: G5 * f(G5 * x)
+
+
+def parts(op, dagger=False):
+    """M, H, A, A^-1, or those of the adjoint."""
+    return [adjoint(f) if dagger else f for f in (op.apply, op.hops, op.local, op.local_inverse)]
+
+
+def on_parity(op, matpc, dagger=False):
+    """QUDA's operator on one parity in the normalisation KAPPA."""
+    sites, asymmetric = MATPC[matpc]
+    _, hop, diag, inverse = parts(op)
+
+    def forwards(x):
+        back = hop(inverse(hop(x)))
+        return sites * (K2 * (diag(x) - back / 4) if asymmetric else x - inverse(back) / 4)
+
+    def backwards(x):
+        _, hop, _, _ = parts(op, True)
+        if asymmetric:
+            return sites * K2 * (diag(x) - hop(inverse(hop(x))) / 4)
+        return sites * (x - hop(inverse(hop(inverse(x)))) / 4)
+    return backwards if dagger else forwards
+
+
+def point_sources():
+    b = np.zeros((12,) + SHAPE, complex)
+    for n in range(12):
+        b[n, 0, 0, 0, 0, n // 3, n % 3] = 1
+    return b
+
+
+def misses(f, x, b):
+    return np.linalg.norm(b - f(x)) / np.linalg.norm(b)
+
+
+@tap.test
+def twelve_columns_in_the_order_of_pyquda_are_those_of_libquark(case):
+    b = point_sources()
+    with case.daemon('--csw', repr(CSW)) as d:
+        with Client(d) as c:
+            expected = np.stack([x.reshape(SHAPE) for _, x in c.solve(list(b), tol=1e-13)])
+        for variant in (1, 2, 3, 4):
+            x, said = case.run(d, 'pyquda', b, variant, multigrid=1)
+            close(x, expected)
+            assert 'setup main' in said, said  # nothing was loaded
+            residual, = re.findall(r'residual (\S+) ', said)
+            assert 0 < float(residual) < 1e-13 and 'secs 1' in said, said
+        one, _ = case.run(d, 'pyquda', b[3:5], call='one')
+        assert np.array_equal(one, x[3:5])  # the same bits, whatever is solved beside it
+        assert d.terminate() == 0
+
+
+@tap.test
+def parts_of_the_operator_are_those_of_the_oracle(case):
+    b = case.noise(4)
+    with case.daemon('--csw', repr(CSW)) as d:
+        for dagger in (0, 1):
+            m, hop, _, inverse = parts(case.op, dagger)
+            x, _ = case.run(d, 'pyquda', b, call='mat', norm='kappa', dagger=dagger)
+            close(x[0], K2 * m(b[0]))
+            for parity, sites in (('even', EVEN), ('odd', ~EVEN)):
+                x, _ = case.run(d, 'pyquda', b, call='dslash', parity=parity, dagger=dagger)
+                close(x[0], sites * inverse(hop(~sites * b[0])) / K2)
+        x, _ = case.run(d, 'pyquda', b, call='mat', norm='mass')
+        close(x[0], case.op.apply(b[0]))
+        x, _ = case.run(d, 'pyquda', b, call='matdag', norm='kappa', dagger=0)
+        close(x[0], K2 * K2 * case.op.apply_dagger(case.op.apply(b[0])))
+        x, _ = case.run(d, 'pyquda', b, call='clover', parity='odd')
+        close(x[0], ~EVEN * K2 * case.op.local(b[0]))
+        x, _ = case.run(d, 'pyquda', b, call='inverse', parity='even')
+        close(x[0], EVEN * case.op.local_inverse(b[0]) / K2)
+        for matpc, norm, dagger in (('ee', 'kappa', 0), ('ooa', 'asymmetric', 1), ('oo', 'mass', 1), ('eea', 'mass', 0)):
+            f, sites = on_parity(case.op, matpc, dagger), MATPC[matpc][0]
+            x, _ = case.run(d, 'pyquda', b, call='mat', solution='matpc', matpc=matpc, norm=norm, dagger=dagger)
+            close(x[0], f(sites * b[0]) / UNIT[norm])
+        assert d.terminate() == 0
+
+
+@tap.test
+def wilson_without_a_clover_term(case):
+    b, op = case.noise(5), ref.WilsonClover(case.links, MASS)
+    with case.daemon('--csw', '0') as d:
+        x, said = case.run(d, 'pyquda', b, dslash='wilson')
+        assert misses(op.apply, x[0], b[0]) < 1e-12 and 'setup main' in said
+        x, _ = case.run(d, 'pyquda', b, dslash='wilson', call='dslash', parity='odd')
+        close(x[0], ~EVEN * op.hops(EVEN * b[0]))
+        assert d.terminate() == 0
+
+
+@tap.test
+def solves_in_all_normalisations_and_forms(case):
+    b = case.noise(6)
+    with case.daemon('--csw', repr(CSW)) as d:
+        for norm, unit in (('kappa', K2), ('mass', 1), ('asymmetric', 1)):
+            x, _ = case.run(d, 'pyquda', b, norm=norm)
+            assert misses(lambda v: unit * case.op.apply(v), x[0], b[0]) < 2e-13
+        for k, (norm, matpc) in enumerate(itertools.product(UNIT, MATPC)):
+            f, sites = on_parity(case.op, matpc, k % 2), MATPC[matpc][0]
+            x, _ = case.run(d, 'pyquda', b, call='one', solution='matpc', norm=norm, matpc=matpc, dagger=k % 2)
+            assert misses(lambda v: f(v) / UNIT[norm], x[0], sites * b[0]) < 2e-13, (norm, matpc)
+            assert not (~sites * x[0]).any()
+        x, _ = case.run(d, 'pyquda', b, dagger=1, norm='kappa')
+        assert misses(lambda v: K2 * case.op.apply_dagger(v), x[0], b[0]) < 2e-13
+        x, said = case.run(d, 'pyquda', b, call='one', solution='matdagmat', norm='kappa', tol=1e-12)
+        assert misses(lambda v: K2 * K2 * case.op.apply_dagger(case.op.apply(v)), x[0], b[0]) < 1e-12, said
+        x, said = case.run(d, 'pyquda', b, call='one', solution='matpcdagmatpc', norm='mass', matpc='oo', tol=1e-12)
+        f, g = (on_parity(case.op, 'oo', dagger) for dagger in (0, 1))
+        assert misses(lambda v: g(f(v)) / K2 ** 4, x[0], ~EVEN * b[0]) < 1e-12, said
+        assert d.terminate() == 0
+
+
+@tap.test
+def bases_and_single_precision(case):
+    b = case.noise(7)
+    with case.daemon('--csw', repr(CSW)) as d:
+        for name, basis in (('ukqcd', qk.BASIS_UKQCD), ('openqcd', qk.BASIS_OPENQCD), ('dirac-pauli', qk.BASIS_DIRAC_PAULI)):
+            turn = BASES[basis]
+            x, _ = case.run(d, 'pyquda', b, basis=name)
+            seen, source = (np.einsum('ij,...jc->...ic', turn, f[0]) for f in (x, b))
+            assert misses(case.op.apply, seen, source) < 2e-13, name
+        x, said = case.run(d, 'pyquda', b, single=1, tol=1e-9)
+        op = ref.WilsonClover(case.links.astype(np.complex64).astype(complex), MASS, CSW)
+        assert misses(op.apply, x[0], b[0]) < 1e-6 and 'setup quda-pyquda-0' in said, said
+        assert d.terminate() == 0
+
+
+@tap.test
+def stopping_by_other_residuals_and_not_at_all(case):
+    b = 1e3 * case.noise(8)
+    with case.daemon('--csw', repr(CSW)) as d:
+        for norm, unit in (('kappa', K2), ('mass', 1)):
+            x, said = case.run(d, 'pyquda', b, norm=norm, tol=0, hq=1e-8)
+            r = b[0] - unit * case.op.apply(x[0])
+            hq = np.sqrt(np.mean(np.sum(abs(r) ** 2, (-2, -1)) / np.sum(abs(x[0]) ** 2, (-2, -1))))
+            told = float(re.search(r'residual \S+ (\S+)', said)[1])
+            assert hq < 1e-8 and abs(hq / told - 1) < 1e-3, (hq, told)
+        x, _ = case.run(d, 'pyquda', b, tol=1e-6, absolute=1)
+        assert np.linalg.norm(b[0] - case.op.apply(x[0])) < 1e-6
+        x, said = case.run(d, 'pyquda', b, tol=1e-13, maxiter=2)  # returns, with what it has reached
+        told = float(re.search(r'residual (\S+)', said)[1])
+        assert abs(misses(case.op.apply, x[0], b[0]) / told - 1) < 1e-3 and told > 1e-6 and 'NOT_CONVERGED' in said
+        assert d.terminate() == 0
+
+
+@tap.test
+def links_of_another_scale_sign_or_phase(case):
+    b = case.noise(9)
+    xi, clover_xi = 2.5, 1.7
+    with case.daemon('--csw', repr(CSW)) as d:
+        # PyQUDA, anisotropic: hops in space over xi, leaves over powers of another one
+        mass = 0.3
+        kappa = 1 / (2 * (mass + 1 + 3 / xi))
+        x, said = case.run(d, 'pyquda', b, kappa=kappa, xi=xi, clover_xi=clover_xi, norm='mass')
+        s = 1 / clover_xi
+        op = ref.WilsonClover(case.links, mass, CSW, hop=(1 / xi,) * 3 + (1,), planes=(s ** 4,) * 3 + (s ** 2,) * 3)
+        assert misses(op.apply, x[0], b[0]) < 1e-12 and 'quda-pyquda-0' in said, said
+        x, said = case.run(d, 'pyquda', b, kappa=kappa, xi=xi, clover_xi=clover_xi, norm='kappa')
+        assert misses(lambda v: 2 * kappa * op.apply(v), x[0], b[0]) < 1e-12
+        assert 'are there' not in said and 'were sent' not in said  # the setup is found again
+        assert d.terminate() == 0
+
+
+@tap.test
+def a_private_setup_is_loaded_found_and_replaced(case):
+    b = case.noise(10)
+    other = ref.reunitarise(case.links + 0.1 * ref.shift(case.links, 0))
+    case.wire(other).tofile(case.path('other'))
+    with case.daemon('--csw', repr(CSW)) as d:
+        for links, u in (('links', case.links), ('other', other), ('links', case.links)):
+            x, said = case.run(d, 'pyquda', b, links=links, kappa=0.11, multigrid=1, loads=2)
+            op = ref.WilsonClover(u, 1 / 0.22 - 4, CSW)
+            assert misses(op.apply, x[0], b[0]) < 2e-13
+            assert 'loading setup quda-pyquda-0' in said and 'setup quda-pyquda-0' in said, said
+        x, said = case.run(d, 'pyquda', b, kappa=0.11)
+        assert 'loading' not in said, said  # of the last program
+        assert d.terminate() == 0
+
+
+if __name__ == '__main__':
+    case = QudaCase(*sys.argv[1:])
+    try:
+        tap.run(case)
+    finally:
+        case.close()
