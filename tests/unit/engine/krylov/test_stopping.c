@@ -168,7 +168,7 @@ Test(stopping, below_rounding_it_ends_soon_as_not_converged_with_both_numbers) {
       rig_run(solver);
       for (int i = 0; i < 2; i++) {
         const qk_slot_t *s = qk_solver_slot(solver, i);
-        /* Below double: one recursion without a new low, which is looked at after 400 iterations. */
+        /* Below double: one recursion without a new low, looked at after 400 iterations. */
         cr_expect(s->status == QK_NOT_CONVERGED &&
                       s->iterations < 6 * usual + (p == QK_DOUBLE ? 64 : 500),
                   "%s, precision %d, slot %d: %s after %ld, usually %ld", solver_methods[k], p, i,
