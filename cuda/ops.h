@@ -353,6 +353,8 @@ typedef struct qk_ops {
   /* Device memory is memory of the host: it may be read and written, and all ranks of a host take
    * their share of it. */
   bool host_memory;
+  /* Numbers that stand side by side in a tile of doubles (README.md, "Site order and layouts"). */
+  int piece;
   const qk_tuning_t *tuning;
 
   /* device: ordinal of the GPU, ignored by the CPU. QK_NO_DEVICE: there is none; QK_UNSUPPORTED:

@@ -10,6 +10,7 @@ static qk_ops_t make() {
   qk_ops_t t = make_table<qk_cpu_memory>();
   t.name = "cpu";
   t.host_memory = true;
+  t.piece = 1;
   t.tuning = &qk_tuning_cpu;
   return t;
 }

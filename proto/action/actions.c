@@ -1,5 +1,7 @@
 #include "proto/action/actions.h"
 
+#include <string.h>
+
 #include "proto/action/links_text.h"
 #include "proto/action/operator_text.h"
 
@@ -46,6 +48,42 @@
     .help = "coefficient c_F of an open boundary in t; fields are 0 on the first and the last "    \
             "time slice; 0: the boundary is not open"                                              \
   }
+
+/* Of a clover term (FIELD_CLOVER). */
+static bool clover_fits(const char *word, char why[QK_WHY]) {
+  static const char DIGEST[] = "digest:";
+  const size_t n = sizeof DIGEST - 1;
+  if (strncmp(word, DIGEST, n) == 0 && strlen(word + n) == 16 &&
+      !word[n + strspn(word + n, "0123456789abcdef")])
+    return true;
+  return qk_refuse(why, "clover = %.40s: must be digest: and 16 hexadecimal digits in lower case",
+                   word);
+}
+
+static const qk_param_t foreign_clover[] = {
+    {.key = "clover",
+     .type = QK_PARAM_WORD,
+     .least = 1,
+     .most = QK_PARAM_WORD_MAX,
+     .help = "the local term T: digest:HEX16 of a clover term that the user has sent",
+     .fits = clover_fits},
+    {.key = "kappa",
+     .type = QK_PARAM_REAL,
+     .least = 0,
+     .most = 1e6,
+     .otherwise = "0",
+     .help = "kappa of the normalisation kappa, as T tells no mass; 0: there is none"},
+    {.key = "hop",
+     .type = QK_PARAM_REALS,
+     .least = 0,
+     .above = true,
+     .most = 1e3,
+     .count = 4,
+     .otherwise = "1,1,1,1",
+     .help = "weights of the hops in x, y, z, t"},
+    LINKS,
+    {.key = 0},
+};
 
 static const qk_param_t wilson[] = {MASS, HOP, LINKS, OPEN, {.key = 0}};
 
@@ -153,5 +191,10 @@ const qk_action_row_t qk_action_rows[] = {
      .param = doublet,
      .has_kappa = true,
      .vectors = 2},
+    {.name = "foreign-clover",
+     .help = "Wilson fermions with a local term T that another program has made: T - 1/2 hop",
+     .reference = "B. Sheikholeslami, R. Wohlert, Nucl. Phys. B 259 (1985) 572",
+     .param = foreign_clover,
+     .has_term = true},
     {.name = 0},
 };

@@ -321,6 +321,7 @@ const char *qk_value_word(const qk_values_t *v, const char *key) {
 
 double qk_values_kappa(const qk_values_t *v) {
   if (v->by_kappa) return v->kappa;
+  if (find(v, KAPPA) >= 0) return qk_value(v, KAPPA);
   return qk_action_rows[v->action].has_kappa ? qk_kappa_of_mass(qk_value(v, MASS)) : 0;
 }
 

@@ -13,7 +13,8 @@ import ref_dirac as ref
 import smear_ref as smear
 import tap
 from engine_case import Case
-from engine_driver import qk
+from engine_driver import Vector, qk
+from field_links import blocks_of, noisy_term, term_digest
 
 GAUGE, BOUNDARY = 'builtin:weak:4x4x8x8:7', (1, 1, 1j, -1)
 MASSES = (0.1, False), (-0.2, True)  # with all parameters or without those that have a default
@@ -36,6 +37,29 @@ def text(value):
     return ','.join(map(repr, value)) if isinstance(value, list) else repr(value)
 
 
+TERM = noisy_term((4, 4, 8, 8), 3)
+
+
+def in_memory(term):
+    """A clover term in shared memory."""
+    return Vector(term.shape[:4] + (36,), data=term.view(complex))
+
+
+class Term:
+    """The clover term of an action that is given one: what LOAD says of it, and the matrices; nothing for others."""
+
+    def __init__(self, action):
+        self.given = any(p['key'] == 'clover' for p in action['parameters'])
+        self.memory = in_memory(TERM) if self.given else None
+        self.load = dict(clover='memory:%s:f64:4x4x8x8' % self.memory.name) if self.given else {}
+        self.parameter = [qk.Setting(key='clover', value='digest:%016x' % term_digest(TERM))] if self.given else []
+        self.oracle = dict(clover=blocks_of(TERM)) if self.given else {}
+
+    def close(self):
+        if self.memory:
+            self.memory.__exit__()
+
+
 @tap.test
 def every_action_solves_the_equation_of_the_oracle(case):
     listed = json.loads(subprocess.run([case.quarkctl, 'actions', '--json'], check=True, stdout=subprocess.PIPE).stdout)['actions']
@@ -43,16 +67,46 @@ def every_action_solves_the_equation_of_the_oracle(case):
     for action in listed:
         for mass, every in MASSES:
             given = settings(action, mass, every)
-            op = ref.ACTIONS[action['name']](case.links, BOUNDARY, **{k.replace('-', '_'): v for k, v in given.items()})
+            term = Term(action)
+            op = ref.ACTIONS[action['name']](case.links, BOUNDARY, **{k.replace('-', '_'): v for k, v in given.items()}, **term.oracle)
             b = np.stack([case.random(3 + k) for k in range(action['vectors'])]).reshape(op.shape)
             b *= getattr(op, 'inside', 1)  # an open boundary in t
             with case.start() as e:
                 e.load(GAUGE, action=action['name'], boundary=BOUNDARY, solver='auto',
-                       parameter=[qk.Setting(key=k, value=text(v)) for k, v in given.items()])
+                       parameter=[qk.Setting(key=k, value=text(v)) for k, v in given.items()] + term.parameter, **term.load)
                 e.ready()
+                term.close()
                 x, end = e.solve(b, tol=1e-11)
             off = np.linalg.norm(b - op.apply(x)) / np.linalg.norm(b)
             assert end.status == 0 and off < 3e-11, (action['name'], given, off, end)
+
+
+@tap.test
+def a_clover_term_that_cannot_be_is_refused(case):
+    def changed(at, value):
+        term = TERM.copy()
+        term[at] = value
+        return term
+    singular = changed((1, 2, 3, 0, slice(36, 72)), 0)
+    for term, more, words in ((singular, {}, 'singular on 1 sites, or has an inverse too large for the precision: at x y z t = 0 3 2 1'),
+                              (changed((7, 0, 1, 2, 9), 1e40), {}, 'the clover term has 1e+40 at x y z t = 2 1 0 7'),
+                              (changed((7, 0, 1, 2, 9), np.nan), {}, 'the clover term is not finite: number 9 of site'),
+                              (TERM, dict(digest=5), 'and 0000000000000005 is wanted'),
+                              (TERM, dict(dims='4x4x8x4'), 'is of 4x4x8x4, and the links are of 4x4x8x8'),
+                              (TERM[:4], {}, 'bytes: 589824 are needed'),
+                              (TERM, dict(name='/nowhere'), 'cannot open'), (TERM, dict(form='f16'), 'memory:/NAME:f32|f64:XxYxZxT'),
+                              (TERM, dict(clover=None), 'the term is not here'), (TERM, dict(action='wilson'), 'wilson takes none')):
+        with in_memory(term) as memory, case.start() as e:
+            value = 'memory:%s:%s:%s' % (more.get('name', memory.name), more.get('form', 'f64'), more.get('dims', '4x4x8x8'))
+            wilson = more.get('action') == 'wilson'
+            given = dict(mass='0.1') if wilson else dict(clover='digest:%016x' % more.get('digest', term_digest(term)))
+            e.load(GAUGE, action=more.get('action', 'foreign-clover'), boundary=BOUNDARY, solver='bicgstab', clover=more.get('clover', value),
+                   parameter=[qk.Setting(key=k, value=v) for k, v in given.items()])
+            failed = e.expect('load_failed', skip=('load_progress',))
+            assert words in failed.text, (words, failed)
+            if not more and case.ranks == 1:  # and the engine takes another one
+                e.load(GAUGE, action='wilson', boundary=BOUNDARY, solver='bicgstab', parameter=[qk.Setting(key='mass', value='0.1')])
+                e.ready()
 
 
 @tap.test

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/base/mem.h"
 #include "daemon/engine/action/links.h"
 #include "daemon/engine/action/local.h"
 #include "tests/conformance/chain.h"
@@ -37,15 +38,30 @@ static bool values_for(const qk_action_row_t *row, bool open, qk_values_t *value
   cr_assert(qk_values_init(&v, row->name, why), "%s", why);
   for (const qk_param_t *p = row->param; p->key; p++) {
     if (p->otherwise) continue;
-    cr_assert_neq(p->type, QK_PARAM_WORD, "%s: give %s a default, or a value here", row->name,
-                  p->key);
-    legal_text(p, text);
+    const bool term = row->has_term && strcmp(p->key, "clover") == 0;
+    cr_assert(term || p->type != QK_PARAM_WORD, "%s: give %s a default, or a value here", row->name,
+              p->key);
+    if (term)
+      strcpy(text, "digest:0123456789abcdef");
+    else
+      legal_text(p, text);
     cr_assert(qk_values_set(&v, p->key, text, why), "%s", why);
   }
   if (open && !qk_values_set(&v, "open", "0.8", why)) return false;
   cr_assert(qk_values_complete(&v, why), "%s", why);
   *values = v;
   return true;
+}
+
+/* Matrices near 4 for an action that is given them; NULL for others. */
+static double *make_term(const qk_rig_t *rig, const qk_values_t *values) {
+  const int64_t n = rig->geom.local_volume * 72;
+  if (!qk_values_action(values)->has_term) return NULL;
+  double *term = qk_malloc((size_t)n * sizeof *term);
+  cr_assert_not_null(term);
+  for (int64_t k = 0; k < n; k++)
+    term[k] = 0.4 * sin(1.3 * (double)k + 0.2 * (double)(k % 1013)) + (k % 36 < 6 ? 4.3 : 0);
+  return term;
 }
 
 static int64_t allocated(const qk_rig_t *rig) {
@@ -59,7 +75,11 @@ static void check_action(qk_rig_t *rig, const qk_values_t *values, const char *n
   p.phase[0][0] = 0.8; /* no sign alone */
   p.phase[0][1] = 0.6;
   const int64_t before = allocated(rig);
+  double *term = make_term(rig, values);
+  p.term = term;
+  p.term_scale = 4.3;
   rig_must(qk_operator_create(&rig->dev, rig->work, rig->links, &p, &rig->op, &err), name, &err);
+  qk_free(term);
   const qk_action_t *action = qk_action_of(&p.values);
   cr_expect_eq(allocated(rig) - before,
                qk_action_bytes(action, rig->dev.ops, &rig->geom.lat, &p, false),

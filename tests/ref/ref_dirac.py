@@ -345,6 +345,13 @@ def anisotropic(u, bc, mass, xi0, c_r, c_t, nu=1.0):
     return WilsonClover(u, mass, 1, bc, (nu / xi0,) * 3 + (1,), (c_r / xi0,) * 3 + (c_t,) * 3)
 
 
+def foreign(u, bc, clover, hop=(1,) * 4, kappa=0):
+    """T - 1/2 hop with T as it is given: hermitian matrices [t,z,y,x,chirality,6,6]."""
+    op = WilsonClover(u, -sum(hop), 0, bc, hop)
+    op.clover, op.number = clover, np.zeros_like(op.number)
+    return op
+
+
 class Doublet:
     """M = D + i mu gamma_5 tau_3 - epsilon tau_1 of two flavours (Frezzotti, Rossi, hep-lat/0311008): fields [2] + those of D."""
 
@@ -375,6 +382,7 @@ ACTIONS = {
     'twisted-clover': lambda u, bc, mass, mu, csw=0.0, flavour=1, **more: WilsonClover(u, mass, csw, bc, twist=flavour * mu, **more),
     'exp-clover': lambda u, bc, mass, csw, **more: WilsonClover(u, mass, csw, bc, exponential=True, **more),
     'doublet': Doublet,
+    'foreign-clover': foreign,
 }
 
 

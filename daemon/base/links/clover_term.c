@@ -13,7 +13,7 @@ void qk_clover_term_add(const double site[QK_CLOVER_TERM_SITE], uint64_t global,
     const double x = fabs(site[k]);
     if (isfinite(x)) {
       if (x > s->largest) s->largest = x;
-      if (k % BLOCK < ROWS) s->squares += x * x;
+      s->squares += (k % BLOCK < ROWS ? 1 : 2) * x * x;
     } else if (s->bad++ == 0 || global < s->site) {
       s->site = global;
       s->number = k;

@@ -18,7 +18,7 @@ enum { QK_CLOVER_TERM_SITE = 72 }; /* doubles */
 
 typedef struct qk_clover_term_sum {
   uint64_t digest;
-  double squares; /* of the diagonal elements */
+  double squares; /* of all elements of the matrices */
   double largest; /* modulus of a number; NaN and Inf do not count */
   uint64_t bad;   /* numbers that are NaN or Inf */
   uint64_t site;  /* where the first of them is: global index, and which number of the site */

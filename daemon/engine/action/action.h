@@ -22,6 +22,10 @@ typedef struct qk_action_params {
   double phase[4][2];       /* boundary phases, complex, modulus 1 */
   bool want[QK_PRECS];      /* which precisions to hold */
   int link_reals[QK_PRECS]; /* by precision: 18, 12 or 8 */
+  /* T of an action that is given one: in host memory, read by qk_action_create alone; the local
+   * sites, x fastest, each as in daemon/base/links/clover_term.h. NULL: none. */
+  const double *term;
+  double term_scale; /* typical |T v| / |v|, on all ranks the same */
   qk_progress_fn
       *progress; /* phases "upload", "clover" at their beginnings; NULL: nobody listens */
   void *arg;

@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "daemon/engine/action/local_given.h"
+
 enum { FLOPS_NUMBER = 24, FLOPS_BLOCKS = 504 }; /* of A times a spinor */
 
 void qk_local_number(double a, qk_eo_parts_t *parts) {
@@ -51,13 +53,14 @@ static double largest(const qk_action_in_t *in) {
   return in->params->want[QK_HALF] ? 65504 : in->params->want[QK_SINGLE] ? FLT_MAX : DBL_MAX;
 }
 
-/* a + C in double, or a exp(C / a). */
+/* a + C in double, or a exp(C / a); clover NULL: the term that is given. */
 static qk_status_t make_term(const qk_action_in_t *in, const qk_clover_t *clover, qk_local_t *term,
                              qk_err_t *err) {
   const qk_device_t *dev = in->dev;
   int64_t beyond = 0;
   qk_status_t status = field_alloc(dev, QK_DOUBLE, term);
   if (status != QK_OK) return status;
+  if (!clover) return qk_given_upload(dev, in->params->term, term, err);
   qk_clover_set_args_t set = {.gauge = in->clover, .csw = clover->csw, .out = *term};
   memcpy(set.plane, clover->plane, sizeof set.plane);
   if (!clover->exponential) {
@@ -102,6 +105,7 @@ static qk_status_t make_inverse(const qk_action_in_t *in, const qk_local_t *term
                                         .singular = &singular};
   status = dev->ops->diag_invert(dev->ctx, &invert);
   if (status != QK_OK || singular == 0) return status;
+  if (in->params->term) return qk_given_refuse(dev, in->params->term, singular, err);
   return refuse(in,
                 recipe->positive
                     ? "not to be inverted: A^2 + mu^2 - epsilon^2, A = 4 + mass + clover term, is "
@@ -121,7 +125,7 @@ static void pair_free(const qk_device_t *dev, pair_t *pair) {
   if (pair->term.data) dev->ops->free(dev->ctx, (void *)pair->term.data);
 }
 
-/* a + C and an inverse of it; spread to t and inverse. */
+/* a + C, or what is given, and an inverse of it; spread to t and inverse. */
 static qk_status_t make_pair(const qk_action_in_t *in, const qk_clover_t *clover,
                              const recipe_t *recipe, pair_t *pair, qk_local_t *t,
                              qk_local_t *inverse, qk_err_t *err) {
@@ -142,6 +146,23 @@ qk_status_t qk_local_clover(const qk_action_in_t *in, const qk_clover_t *clover,
   const qk_status_t status = make_pair(in, clover, &recipe, &pair, parts->t, parts->inverse, err);
   pair_free(in->dev, &pair);
   parts->scale = fabs(clover->a);
+  parts->flops = FLOPS_BLOCKS;
+  return status;
+}
+
+qk_status_t qk_local_given(const qk_action_in_t *in, qk_eo_parts_t *parts, qk_err_t *err) {
+  pair_t pair = {{0}, {0}};
+  const recipe_t recipe = {0};
+  if (!in->params->term)
+    return qk_fail(err, QK_BAD_ARGUMENT,
+                   "clover = %s: the term is not here; clients send it (FIELD_OPEN)",
+                   qk_value_word(&in->params->values, "clover"));
+  /* squares are finite, too */
+  const double most = fmin(largest(in), 1e150);
+  qk_status_t status = qk_given_check(in->dev, in->params->term, most, err);
+  if (status == QK_OK) status = make_pair(in, NULL, &recipe, &pair, parts->t, parts->inverse, err);
+  pair_free(in->dev, &pair);
+  parts->scale = in->params->term_scale;
   parts->flops = FLOPS_BLOCKS;
   return status;
 }

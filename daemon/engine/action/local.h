@@ -37,6 +37,10 @@ void qk_local_doublet_number(double a, double mu, double epsilon, qk_eo_parts_t 
 qk_status_t qk_local_doublet_clover(const qk_action_in_t *in, const qk_clover_t *clover, double mu,
                                     double epsilon, qk_eo_parts_t *parts, qk_err_t *err);
 
+/* T of params->term. QK_BAD_ARGUMENT: there is none; a number is too large for a precision, or T
+ * singular on some sites: the text names one of them. */
+qk_status_t qk_local_given(const qk_action_in_t *in, qk_eo_parts_t *parts, qk_err_t *err);
+
 /* QK_BAD_ARGUMENT, with the number of sites, if T is singular on some, or if elements of an
  * exponential are beyond a precision that is wanted. T^-1 is made of T as it is held, so that one
  * can be had of the other again (eo.c). */

@@ -83,6 +83,19 @@ static qk_status_t parse_multigrid(const Quark__Engine__Load *m, qk_load_t *l, q
   return status == QK_OK ? parse_evolution(m, l, err) : status;
 }
 
+/* The memory of a clover term that the action is given. */
+static qk_status_t parse_clover(const Quark__Engine__Load *m, qk_load_t *l, qk_err_t *err) {
+  const bool wanted = qk_values_action(&l->values)->has_term;
+  if (wanted && m->clover == NULL)
+    return qk_fail(err, QK_BAD_ARGUMENT,
+                   "clover = %s: the term is not here; clients send it (FIELD_OPEN)",
+                   qk_value_word(&l->values, "clover"));
+  if (!wanted && m->clover != NULL)
+    return qk_fail(err, QK_BAD_ARGUMENT, "clover = %.100s: the action %s takes none", m->clover,
+                   qk_values_action(&l->values)->name);
+  return wanted ? qk_load_text("clover", m->clover, l->clover, sizeof l->clover, err) : QK_OK;
+}
+
 static qk_status_t parse_action(const Quark__Engine__Load *m, qk_load_t *l, qk_err_t *err) {
   qk_setting_t setting[QK_VALUES_PARAMS];
   char why[QK_WHY];
@@ -95,6 +108,7 @@ static qk_status_t parse_action(const Quark__Engine__Load *m, qk_load_t *l, qk_e
     return qk_fail(err, QK_BAD_ARGUMENT, "%s", why);
   const qk_action_t *action = qk_action_of(&l->values);
   qk_status_t status = qk_action_check(action, &l->values, err);
+  if (status == QK_OK) status = parse_clover(m, l, err);
   if (status != QK_OK) return status;
   status = qk_open_fits(&l->values, (int)m->link_reals, 0, err);
   return status == QK_OK ? qk_action_solver(&l->values, m->solver, err) : status;

@@ -33,6 +33,7 @@ typedef struct qk_load {
   int64_t reserve;    /* bytes on the host of rank 0 that are the front's */
   int32_t staging;    /* sources, and as many solutions, on their way beside the slots */
   qk_mg_params_t mg;
+  char clover[QK_PATH_MAX + 1];     /* memory of the clover term that `values` name; "": none */
   char checkpoint[QK_PATH_MAX + 1]; /* "": none */
   /* The setup whose null vectors multigrid starts from, and its checkpoint; "": none */
   char evolve_from[QK_SETUP_NAME_MAX + 1], evolve_path[QK_PATH_MAX + 1];

@@ -2,12 +2,14 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "daemon/base/log.h"
 #include "daemon/base/mem.h"
 #include "daemon/base/room.h"
 #include "daemon/engine/action/open.h"
+#include "daemon/engine/gauge/clover_memory.h"
 #include "daemon/engine/lattice/launch.h"
 #include "daemon/engine/setup/actions.h"
 
@@ -191,6 +193,11 @@ static void choose_operator(const loading_t *in, qk_loaded_t *s, qk_action_param
   s->link_reals = params->link_reals[load->inner];
 }
 
+/* Beside the links while the operator is made. */
+static int term_site_bytes(const loading_t *in) {
+  return in->load->clover[0] ? QK_CLOVER_TERM_SITE * (int)sizeof(double) : 0;
+}
+
 /* Host memory that nobody else counts on, and that pinned memory may take: a cgroup would kill for
  * more. Where the device is the host the plan looks after that. */
 static double spare_host_memory(const loading_t *in, const qk_loaded_t *s) {
@@ -199,7 +206,7 @@ static double spare_host_memory(const loading_t *in, const qk_loaded_t *s) {
   if (s->ops->host_memory || !room.bounded) return INFINITY;
   const int64_t reserve = qk_comm_host(in->comm) == 0 ? in->load->reserve : 0;
   return (double)(room.free - reserve) / qk_comm_local_size(in->comm) -
-         (double)s->geom.local_volume * LINK_SITE_BYTES;
+         (double)s->geom.local_volume * (LINK_SITE_BYTES + term_site_bytes(in));
 }
 
 /* Free memory of all devices, minus a little for the backend. Ranks that compute on one host
@@ -339,9 +346,37 @@ static qk_status_t build_multigrid(const loading_t *in, qk_loaded_t *s) {
   return qk_mg_service_create(s->op, s->work, &params, note, (void *)in, &s->mg, in->err);
 }
 
+/* The clover term that the action is given, into *term, which the caller frees. */
+static qk_status_t read_term(const loading_t *in, const qk_loaded_t *s, qk_action_params_t *op,
+                             double **term) {
+  const char *word = qk_value_word(&op->values, "clover");
+  const uint64_t digest = strtoull(strchr(word, ':') + 1, NULL, 16);
+  qk_clover_term_sum_t sum;
+  *term = qk_malloc((size_t)s->geom.local_volume * (size_t)term_site_bytes(in));
+  qk_status_t status =
+      *term ? QK_OK : qk_fail(in->err, QK_NO_MEMORY, "no memory for a clover term");
+  status = qk_comm_agree(in->comm, status, in->err);
+  if (status != QK_OK) return status;
+  status = qk_clover_memory_read(in->load->clover, digest, &s->geom, *term, &sum, in->err);
+  op->term = *term;
+  op->term_scale = sqrt(sum.squares / (12 * (double)s->geom.volume));
+  return status;
+}
+
+static qk_status_t build_operator(const loading_t *in, qk_loaded_t *s, const qk_action_params_t *op,
+                                  const double *links) {
+  qk_action_params_t whole = *op;
+  double *term = NULL;
+  qk_status_t status = in->load->clover[0] ? read_term(in, s, &whole, &term) : QK_OK;
+  if (status == QK_OK)
+    status = qk_operator_create(&s->dev, s->work, links, &whole, &s->op, in->err);
+  qk_free(term);
+  return status;
+}
+
 static qk_status_t build_from(const loading_t *in, qk_loaded_t *s, const qk_action_params_t *op,
                               const double *links) {
-  qk_status_t status = qk_operator_create(&s->dev, s->work, links, op, &s->op, in->err);
+  qk_status_t status = build_operator(in, s, op, links);
   if (status != QK_OK) return status;
   if (wants_multigrid(s)) {
     enter(in, "multigrid");

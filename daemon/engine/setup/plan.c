@@ -7,7 +7,7 @@
 #include "proto/limits.h"
 
 /* Links of a site in double on the host, and a field of one column. */
-enum { LINK_SITE_BYTES = 4 * 18 * 8, WIRE_SITE_BYTES = 24 * 8 };
+enum { LINK_SITE_BYTES = 4 * 18 * 8, WIRE_SITE_BYTES = 24 * 8, TERM_SITE_BYTES = 72 * 8 };
 /* At most at the same time; each is rounded up. */
 enum { WORK_FIELDS = 16 };
 /* Buffers that are worth more than the single-RHS solver: without any, slots wait for fields. */
@@ -44,6 +44,12 @@ static int64_t faces(const qk_geom_t *geom, qk_prec_t prec, int nrhs, int compon
   int64_t lanes = nrhs == 1 ? 1 : (nrhs + QK_TILE - 1) / QK_TILE * QK_TILE;
   return 4 * sites * lanes *
          (2 * components * qk_prec_bytes(prec) + (qk_prec_scaled(prec) ? (int)sizeof(float) : 0));
+}
+
+/* Where the device is the host: of a term that is given, while the operator is made. */
+static int64_t given_bytes(const qk_plan_input_t *in) {
+  const bool given = qk_values_action(&in->params->values)->has_term;
+  return in->on_host && given ? in->geom->local_volume * TERM_SITE_BYTES : 0;
 }
 
 static int64_t operator_bytes(const qk_plan_input_t *in, bool making) {
@@ -352,7 +358,8 @@ void qk_plan_make(const qk_plan_input_t *in, qk_plan_t *plan) {
   if (plan->single_rhs) plan->share[QK_PLAN_SINGLE_RHS] = solver_bytes(in, &geom, 1, false);
   plan->share[QK_PLAN_TRANSFER] =
       (1 + plan->staging + plan->leaving) * vector * (in->vectors > 1 ? in->vectors : 1);
-  plan->setup = plan->share[QK_PLAN_OPERATOR] + unread_bytes(in) + operator_bytes(in, true);
+  plan->setup =
+      plan->share[QK_PLAN_OPERATOR] + unread_bytes(in) + operator_bytes(in, true) + given_bytes(in);
   if (in->mg != NULL) add_multigrid(in, plan);
   add_work(in, &geom, plan);
   for (int i = 0; i < QK_PLAN_SHARES; i++) plan->serving += plan->share[i];

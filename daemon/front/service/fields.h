@@ -3,9 +3,9 @@
  * setups that are loaded from them (LOAD with gauge field:REQUEST or digest:HEX16).
  *
  * A field is a request whose upload is checked when it is complete: every link is SU(3), every
- * number of a clover term finite, and the digest is the one that the client said. Then it belongs to
- * its user, not to the session: it stays for keep_ms after its last use, and as long as a setup is
- * made of it, which holds its job. With a state folder it is in the spool, too.
+ * number of a clover term finite, and the digest is the one that the client said. Then it belongs
+ * to its user, not to the session: it stays for keep_ms after its last use, and as long as a setup
+ * is made of it, which holds its job. With a state folder it is in the spool, too.
  */
 #ifndef QK_FRONT_FIELDS_H
 #define QK_FRONT_FIELDS_H

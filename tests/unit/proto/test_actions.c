@@ -8,7 +8,8 @@
 static void check_param(const qk_action_row_t *row, const qk_param_t *p) {
   cr_expect(strlen(p->key) > 0 && strlen(p->key) <= QK_PARAM_KEY_MAX, "%s", p->key);
   cr_expect_null(strpbrk(p->key, "=; _"), "%s", p->key);
-  cr_expect(strcmp(p->key, "kappa") != 0 && strcmp(p->key, "action") != 0);
+  cr_expect(strcmp(p->key, "kappa") != 0 || !row->has_kappa, "it stands for mass");
+  cr_expect_str_neq(p->key, "action");
   cr_expect_lt(p->least, p->most, "%s", p->key);
   cr_expect(p->help && p->help[0] && p->help[strlen(p->help) - 1] != '.', "%s", p->key);
   if (p->type == QK_PARAM_WORD) cr_expect_leq(p->most, QK_PARAM_WORD_MAX, "%s", p->key);

@@ -121,7 +121,8 @@ Test(parameters, of_all_actions_are_keys_of_the_file) {
       const double middle = p->least / 2 + p->most / 2;
       n += snprintf(lines + n, sizeof lines - (size_t)n, "%s = ", p->key);
       if (p->otherwise || p->type == QK_PARAM_WORD)
-        n += snprintf(lines + n, sizeof lines - (size_t)n, "%s\n", p->otherwise);
+        n += snprintf(lines + n, sizeof lines - (size_t)n, "%s\n",
+                      p->otherwise ? p->otherwise : "digest:0123456789abcdef");
       else
         n += snprintf(lines + n, sizeof lines - (size_t)n, "%.0f\n", middle);
     }
