@@ -160,7 +160,8 @@ qk_status_t qk_local_given(const qk_action_in_t *in, qk_eo_parts_t *parts, qk_er
   /* squares are finite, too */
   const double most = fmin(largest(in), 1e150);
   qk_status_t status = qk_given_check(in->dev, in->params->term, most, err);
-  if (status == QK_OK) status = make_pair(in, NULL, &recipe, &pair, parts->t, parts->inverse, err);
+  if (status != QK_OK) return status;
+  status = make_pair(in, NULL, &recipe, &pair, parts->t, parts->inverse, err);
   pair_free(in->dev, &pair);
   parts->scale = in->params->term_scale;
   parts->flops = FLOPS_BLOCKS;

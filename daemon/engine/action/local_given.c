@@ -41,16 +41,15 @@ static void fill_tile(const qk_lattice_t *lat, const double *term, int64_t first
 
 static qk_status_t upload(const qk_device_t *dev, const double *term, double *buffer, double *to) {
   const int64_t tiles = dev->geom->local_volume / QK_TILE;
-  qk_status_t status = QK_OK;
-  for (int64_t k = 0; k < tiles && status == QK_OK; k += TILES) {
+  for (int64_t k = 0; k < tiles; k += TILES) {
     const int64_t n = tiles - k < TILES ? tiles - k : TILES;
     for (int64_t i = 0; i < n; i++)
       fill_tile(&dev->geom->lat, term, (k + i) * QK_TILE, dev->ops->piece, buffer + i * TILE_REALS);
-    status = dev->ops->copy(dev->ctx, to + k * TILE_REALS, buffer,
-                            (size_t)n * TILE_REALS * sizeof *to, QK_COPY_TO_DEVICE, 0);
-    if (status == QK_OK) status = dev->ops->queue_sync(dev->ctx, 0);
+    qk_dev_copy(dev, to + k * TILE_REALS, buffer, (size_t)n * TILE_REALS * sizeof *to,
+                QK_COPY_TO_DEVICE);
+    qk_dev_sync(dev);
   }
-  return status;
+  return qk_dev_status(dev);
 }
 
 qk_status_t qk_given_upload(const qk_device_t *dev, const double *term, const qk_local_t *to,

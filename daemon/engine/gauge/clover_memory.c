@@ -81,7 +81,8 @@ static qk_status_t read_local(const char *path, const qk_geom_t *geom, double *t
   place_t place;
   const uint8_t *data = NULL;
   qk_status_t status = read_text(path, &place, err);
-  if (status == QK_OK) status = check_dims(&place, geom, err);
+  if (status != QK_OK) return status;
+  status = check_dims(&place, geom, err);
   if (status != QK_OK) return status;
   const size_t bytes = (size_t)geom->volume * QK_CLOVER_TERM_SITE * (size_t)place.bits / 8;
   status = map(&place, bytes, &data, err);
@@ -94,9 +95,9 @@ static qk_status_t read_local(const char *path, const qk_geom_t *geom, double *t
 }
 
 static qk_status_t add_up(qk_comm_t *comm, qk_clover_term_sum_t *sum) {
-  qk_status_t status = qk_comm_sum_u64(comm, &sum->digest, 1);
-  if (status == QK_OK) status = qk_comm_sum(comm, &sum->squares, 1);
-  return status == QK_OK ? qk_comm_max(comm, &sum->largest, 1) : status;
+  const qk_status_t status = qk_comm_sum_u64(comm, &sum->digest, 1);
+  if (status != QK_OK) return status;
+  return qk_comm_sum(comm, &sum->squares, 1);
 }
 
 qk_status_t qk_clover_memory_read(const char *path, uint64_t digest, const qk_geom_t *geom,
@@ -105,8 +106,9 @@ qk_status_t qk_clover_memory_read(const char *path, uint64_t digest, const qk_ge
   qk_clover_term_sum_t all = {0};
   qk_status_t status = read_local(path, geom, term, &all, &cause);
   status = qk_comm_agree(geom->comm, status, &cause);
-  if (status == QK_OK) status = add_up(geom->comm, &all);
   if (status != QK_OK) return qk_fail(err, status, "%s", cause.text);
+  status = add_up(geom->comm, &all);
+  if (status != QK_OK) return qk_fail(err, status, "the ranks could not add up a clover term");
   if (all.digest != digest)
     return qk_fail(err, QK_BAD_CHECKSUM,
                    "the clover term has the digest %016" PRIx64 ", and %016" PRIx64 " is wanted",

@@ -108,7 +108,8 @@ static qk_status_t parse_action(const Quark__Engine__Load *m, qk_load_t *l, qk_e
     return qk_fail(err, QK_BAD_ARGUMENT, "%s", why);
   const qk_action_t *action = qk_action_of(&l->values);
   qk_status_t status = qk_action_check(action, &l->values, err);
-  if (status == QK_OK) status = parse_clover(m, l, err);
+  if (status != QK_OK) return status;
+  status = parse_clover(m, l, err);
   if (status != QK_OK) return status;
   status = qk_open_fits(&l->values, (int)m->link_reals, 0, err);
   return status == QK_OK ? qk_action_solver(&l->values, m->solver, err) : status;

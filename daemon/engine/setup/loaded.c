@@ -367,11 +367,13 @@ static qk_status_t build_operator(const loading_t *in, qk_loaded_t *s, const qk_
                                   const double *links) {
   qk_action_params_t whole = *op;
   double *term = NULL;
-  qk_status_t status = in->load->clover[0] ? read_term(in, s, &whole, &term) : QK_OK;
-  if (status == QK_OK)
-    status = qk_operator_create(&s->dev, s->work, links, &whole, &s->op, in->err);
+  if (!in->load->clover[0]) return qk_operator_create(&s->dev, s->work, links, op, &s->op, in->err);
+  const qk_status_t status = read_term(in, s, &whole, &term);
+  const qk_status_t made =
+      status == QK_OK ? qk_operator_create(&s->dev, s->work, links, &whole, &s->op, in->err)
+                      : status;
   qk_free(term);
-  return status;
+  return made;
 }
 
 static qk_status_t build_from(const loading_t *in, qk_loaded_t *s, const qk_action_params_t *op,

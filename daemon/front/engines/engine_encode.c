@@ -72,6 +72,7 @@ uint8_t *qk_engine_encode_load(const qk_settings_t *s, const char *checkpoint,
   load.n_multigrid = list_multigrid(s, setting, settings);
   load.multigrid = settings;
   load.checkpoint = checkpoint[0] ? (char *)checkpoint : NULL;
+  if (start && start->term[0]) load.clover = (char *)start->term;
   if (start && start->from[0]) load.evolve_from = (char *)start->from;
   if (start && start->from[0] && start->path[0]) load.evolve_path = (char *)start->path;
   return pack(&ENVELOPE(LOAD, load, &load), bytes);

@@ -16,6 +16,7 @@ typedef struct qk_engine_start {
    * its checkpoint; "": none. */
   const char *from, *path;
   const char *memory; /* links that a client has sent; "": those of the settings */
+  const char *term;   /* likewise the clover term; "": the action has none */
 } qk_engine_start_t;
 
 /* checkpoint: of multigrid; "": none. start: NULL: from noise. reserve: bytes of this host that

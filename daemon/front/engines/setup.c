@@ -19,7 +19,8 @@ qk_status_t qk_setup_create(struct qk_service *service, const char *name,
   setup->used_at = now;
   setup->holds = 1;
   setup->shape = qk_shape_usual();
-  setup->start = (qk_engine_start_t){setup->evolve_from, setup->evolve_path, setup->memory};
+  setup->start = (qk_engine_start_t){setup->evolve_from, setup->evolve_path, setup->memory,
+                                     setup->term_memory};
   setup->settings = *settings;
   qk_operator_list(&settings->op, QK_TEXT_GIVEN, &setup->shown);
   qk_link_init(&setup->quarantined);

@@ -51,8 +51,10 @@ typedef struct qk_setup {
   char owner_shown[QK_USER_MAX + 1]; /* the same for others to read */
   bool has_wanted;                   /* what digest the links must have is known */
   uint64_t wanted;
-  qk_job_t *links;         /* the field that it is made of, held; NULL: of a file */
-  char memory[160];        /* where the engine finds that; "": of a file */
+  qk_job_t *links;  /* the field that it is made of, held; NULL: of a file */
+  char memory[160]; /* where the engine finds that; "": of a file */
+  qk_job_t *term;   /* likewise the clover term; NULL: the action has none */
+  char term_memory[160];
   qk_engine_start_t start; /* these, for the supervisor */
   qk_supervisor_t *supervisor;
   bool started;      /* its engine may run */

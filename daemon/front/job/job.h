@@ -211,6 +211,8 @@ qk_status_t qk_job_check_action(const Quark__Submit *submit, const qk_action_row
                                 qk_err_t *err);
 qk_status_t qk_job_check_contract(const Quark__Contract *contract, const qk_shape_t *shape,
                                   qk_err_t *err);
+/* kappa: of the setup's operator; 0: it has none, and no normalisation by it. */
+qk_status_t qk_job_check_kappa(const Quark__Submit *submit, double kappa, qk_err_t *err);
 qk_status_t qk_job_check_field(const Quark__FieldOpen *open, qk_err_t *err);
 /* Of one field on the wire. */
 uint64_t qk_job_field_bytes(const Quark__Submit *submit, const qk_shape_t *shape);

@@ -168,6 +168,15 @@ qk_status_t qk_job_check_action(const Quark__Submit *s, const qk_action_row_t *a
                  s->flavour, action->name);
 }
 
+qk_status_t qk_job_check_kappa(const Quark__Submit *s, double kappa, qk_err_t *err) {
+  if (kappa > 0 || s->normalisation != QUARK__NORMALISATION__NORMALISATION_KAPPA) return QK_OK;
+  return qk_fail(
+      err, QK_BAD_ARGUMENT,
+      "normalisation = %d: this setup has no kappa (its clover term tells no mass): load "
+      "it with kappa, or ask for 0 (mass)",
+      (int)s->normalisation);
+}
+
 /* ---- CONTRACT ------------------------------------------------------------------------------ */
 
 static qk_status_t check_channel(const Quark__Channel *c, size_t i, qk_err_t *err) {

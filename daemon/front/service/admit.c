@@ -182,6 +182,7 @@ qk_status_t qk_admit_submit(qk_service_t *service, qk_session_t *session,
   const qk_terms_t terms = setup ? terms_of(service, session, setup) : (qk_terms_t){0};
   if (err->code == QK_OK) qk_job_check(submit, terms.shape, err);
   if (err->code == QK_OK) qk_job_check_action(submit, qk_values_action(&setup->settings.op), err);
+  if (err->code == QK_OK) qk_job_check_kappa(submit, terms.kappa, err);
   const int64_t cost = err->code == QK_OK ? qk_job_cost(submit, terms.shape) : 0;
   if (err->code == QK_OK)
     qk_filing_check(service, submit, qk_job_field_bytes(submit, terms.shape), err);

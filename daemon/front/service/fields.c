@@ -272,27 +272,42 @@ static bool read_digest(const char *gauge, uint64_t *digest) {
   return true;
 }
 
-static qk_status_t digest_of_request(const qk_session_t *session, const char *gauge,
-                                     uint64_t *digest, qk_err_t *err) {
-  const char *text = gauge + strlen(FIELD);
+/* Of "field:REQUEST", the value of a key. */
+static qk_status_t digest_of_request(const qk_session_t *session, const char *key,
+                                     Quark__FieldKind kind, const char *value, uint64_t *digest,
+                                     qk_err_t *err) {
+  const char *text = value + strlen(FIELD);
   const size_t n = strlen(text);
   if (n < 1 || n > 20 || text[strspn(text, "0123456789")])
-    return qk_fail(err, QK_BAD_ARGUMENT, "gauge = field:REQUEST: REQUEST must be a number");
+    return qk_fail(err, QK_BAD_ARGUMENT, "%s = field:REQUEST: REQUEST must be a number", key);
   const qk_job_t *job = session ? qk_session_job(session, strtoull(text, NULL, 10)) : NULL;
-  if (!job || !job->field || is_clover(job))
+  if (!job || !job->field)
     return qk_fail(err, QK_NOT_FOUND,
-                   "gauge = %.30s: this client has no field of this number: released, expired or "
+                   "%s = %.30s: this client has no field of this number: released, expired or "
                    "never accepted",
-                   gauge);
+                   key, value);
+  if (job->field->kind != kind)
+    return qk_fail(err, QK_BAD_ARGUMENT, "%s = %.30s: the field is %s", key, value,
+                   is_clover(job) ? "a clover term, no links" : "of links, no clover term");
   const qk_rhs_t *rhs = &job->rhs[0];
   if (rhs->state < QK_RHS_ENDED)
     return qk_fail(err, QK_BAD_ARGUMENT,
-                   "gauge = %.30s: the field is not complete yet: wait for its RESULT", gauge);
+                   "%s = %.30s: the field is not complete yet: wait for its RESULT", key, value);
   if (rhs->outcome.status != QK_OK)
-    return qk_fail(err, QK_BAD_ARGUMENT, "gauge = %.30s: the field was refused: %.160s", gauge,
+    return qk_fail(err, QK_BAD_ARGUMENT, "%s = %.30s: the field was refused: %.160s", key, value,
                    rhs->outcome.text);
   *digest = rhs->digested ? rhs->digest : job->field->digest;
   return QK_OK;
+}
+
+/* Of "field:REQUEST" or "digest:HEX16". */
+static qk_status_t find_digest(const qk_session_t *session, const char *key, Quark__FieldKind kind,
+                               const char *value, uint64_t *digest, qk_err_t *err) {
+  if (strncmp(value, FIELD, strlen(FIELD)) == 0)
+    return digest_of_request(session, key, kind, value, digest, err);
+  if (read_digest(value, digest)) return QK_OK;
+  return qk_fail(err, QK_BAD_ARGUMENT,
+                 "%s = digest:HEX16: 16 hexadecimal digits in lower case are needed", key);
 }
 
 qk_status_t qk_fields_resolve(const qk_service_t *service, const qk_session_t *session,
@@ -300,13 +315,9 @@ qk_status_t qk_fields_resolve(const qk_service_t *service, const qk_session_t *s
                               qk_err_t *err) {
   uint64_t digest = 0;
   *links = (qk_links_t){NULL};
-  if (strncmp(gauge, FIELD, strlen(FIELD)) == 0) {
-    const qk_status_t status = digest_of_request(session, gauge, &digest, err);
-    if (status != QK_OK) return status;
-  } else if (!read_digest(gauge, &digest)) {
-    return qk_fail(err, QK_BAD_ARGUMENT,
-                   "gauge = digest:HEX16: 16 hexadecimal digits in lower case are needed");
-  }
+  const qk_status_t status =
+      find_digest(session, "gauge", QUARK__FIELD_KIND__FIELD_GAUGE, gauge, &digest, err);
+  if (status != QK_OK) return status;
   const qk_setup_t *setup = public_setup(service, digest);
   links->digest = digest;
   links->field =
@@ -324,6 +335,55 @@ qk_status_t qk_fields_resolve(const qk_service_t *service, const qk_session_t *s
   return QK_OK;
 }
 
+/* The links may be those of a public setup. */
+static qk_status_t check_lattice(const qk_links_t *links, qk_err_t *err) {
+  const uint32_t *t = links->term->shape.dims,
+                 *d = links->field ? links->field->shape.dims : links->like->shape.dims;
+  if (are_equal(d, &links->term->shape)) return QK_OK;
+  return qk_fail(err, QK_BAD_GEOMETRY,
+                 "clover: the term is of %ux%ux%ux%u, and the links are of %ux%ux%ux%u", t[0], t[1],
+                 t[2], t[3], d[0], d[1], d[2], d[3]);
+}
+
+static qk_status_t find_term(const qk_service_t *service, const qk_session_t *session,
+                             const char *user, const char *value, qk_links_t *links,
+                             qk_err_t *err) {
+  uint64_t digest = 0;
+  if (!links->field && !links->like)
+    return qk_fail(err, QK_BAD_ARGUMENT,
+                   "clover = %.30s: a setup of a clover term of one's own needs gauge = "
+                   "field:REQUEST or digest:HEX16, those of a public setup's links too",
+                   value);
+  const qk_status_t status =
+      find_digest(session, "clover", QUARK__FIELD_KIND__FIELD_CLOVER, value, &digest, err);
+  if (status != QK_OK) return status;
+  links->term = qk_fields_find(service, user, QUARK__FIELD_KIND__FIELD_CLOVER, digest);
+  if (!links->term)
+    return qk_fail(err, QK_NOT_FOUND,
+                   "clover: no clover term with the digest %016" PRIx64 " is here: send it",
+                   digest);
+  snprintf(links->term_text, sizeof links->term_text, "%s%016" PRIx64, DIGEST, digest);
+  return check_lattice(links, err);
+}
+
+qk_status_t qk_fields_resolve_term(const qk_service_t *service, const qk_session_t *session,
+                                   const char *user, Quark__Load *whole, qk_links_t *links,
+                                   qk_err_t *err) {
+  if (whole->n_parameter > QK_VALUES_PARAMS) return QK_OK; /* refused where they are read */
+  for (size_t i = 0; i < whole->n_parameter; i++) {
+    links->parameter[i] = whole->parameter[i];
+    if (strcmp(whole->parameter[i]->key, "clover") != 0 || links->term) continue;
+    const qk_status_t status =
+        find_term(service, session, user, whole->parameter[i]->value, links, err);
+    if (status != QK_OK) return status;
+    links->setting = *whole->parameter[i];
+    links->setting.value = links->term_text;
+    links->parameter[i] = &links->setting;
+  }
+  whole->parameter = links->parameter;
+  return QK_OK;
+}
+
 /* As the engine reads it (gauge_memory.c). */
 static void name_memory(qk_setup_t *setup, const qk_job_t *field) {
   const uint32_t *d = field->shape.dims;
@@ -336,10 +396,25 @@ static void name_memory(qk_setup_t *setup, const qk_job_t *field) {
              field->field->plaquette);
 }
 
-void qk_fields_bind(qk_setup_t *setup, qk_job_t *field) {
+static void bind_links(qk_setup_t *setup, qk_job_t *field) {
   qk_job_hold(field);
   setup->links = field;
   name_memory(setup, field);
+}
+
+/* As the engine reads it (clover_memory.c). */
+static void bind_term(qk_setup_t *setup, qk_job_t *field) {
+  const uint32_t *d = field->shape.dims;
+  qk_job_hold(field);
+  setup->term = field;
+  snprintf(setup->term_memory, sizeof setup->term_memory, "memory:%s:%s:%ux%ux%ux%u",
+           field->rhs[0].solution->name, field->dtype == QUARK__DTYPE__DTYPE_F32 ? "f32" : "f64",
+           d[0], d[1], d[2], d[3]);
+}
+
+void qk_fields_bind(qk_setup_t *setup, const qk_links_t *links) {
+  if (links->field) bind_links(setup, links->field);
+  if (links->term) bind_term(setup, links->term);
 }
 
 void qk_fields_release(qk_job_t *field) {
@@ -348,19 +423,28 @@ void qk_fields_release(qk_job_t *field) {
 }
 
 void qk_fields_let_go(qk_setup_t *setup) {
-  qk_job_t *field = setup->links;
-  setup->links = NULL;
-  if (field) qk_job_let_go(field, qk_service_now(setup->service));
+  qk_job_t *const field[] = {setup->links, setup->term};
+  setup->links = setup->term = NULL;
+  for (size_t i = 0; i < sizeof field / sizeof *field; i++)
+    if (field[i]) qk_job_let_go(field[i], qk_service_now(setup->service));
+}
+
+/* What `value` names; NULL: it is not here. */
+static qk_job_t *find_again(const qk_setup_t *setup, Quark__FieldKind kind, const char *value) {
+  uint64_t digest;
+  return read_digest(value, &digest) ? qk_fields_find(setup->service, setup->owner, kind, digest)
+                                     : NULL;
 }
 
 bool qk_fields_bind_again(qk_setup_t *setup) {
-  uint64_t digest;
-  const char *gauge = setup->settings.gauge;
-  if (setup->links || strncmp(gauge, DIGEST, strlen(DIGEST)) != 0) return true;
-  qk_job_t *field =
-      read_digest(gauge, &digest)
-          ? qk_fields_find(setup->service, setup->owner, QUARK__FIELD_KIND__FIELD_GAUGE, digest)
-          : NULL;
-  if (field) qk_fields_bind(setup, field);
+  const char *gauge = setup->settings.gauge, *term = qk_value_word(&setup->settings.op, "clover");
+  if (!setup->links && strncmp(gauge, DIGEST, strlen(DIGEST)) == 0) {
+    qk_job_t *field = find_again(setup, QUARK__FIELD_KIND__FIELD_GAUGE, gauge);
+    if (!field) return false;
+    bind_links(setup, field);
+  }
+  if (setup->term || !term || !setup->owner[0]) return true;
+  qk_job_t *field = find_again(setup, QUARK__FIELD_KIND__FIELD_CLOVER, term);
+  if (field) bind_term(setup, field);
   return field != NULL;
 }

@@ -43,6 +43,10 @@ typedef struct qk_links {
   uint64_t digest;
   const char *gauge; /* "digest:HEX16", or the file of that setup */
   char text[32];     /* memory of gauge */
+  qk_job_t *term;    /* the clover term; NULL: the LOAD names none */
+  char term_text[32];
+  Quark__Setting setting; /* its parameter, in the list of all */
+  Quark__Setting *parameter[QK_VALUES_PARAMS];
 } qk_links_t;
 
 /* Whether the gauge of a LOAD is field:REQUEST or digest:HEX16. */
@@ -52,8 +56,14 @@ bool qk_fields_is_reference(const char *gauge);
 qk_status_t qk_fields_resolve(const qk_service_t *service, const qk_session_t *session,
                               const char *user, const char *gauge, qk_links_t *links,
                               qk_err_t *err);
-/* The setup is made of the field, which it holds from now on; its engine will read it. */
-void qk_fields_bind(qk_setup_t *setup, qk_job_t *field);
+/* The clover term that a parameter of the LOAD names, clover=field:REQUEST or digest:HEX16, after
+ * its links, into links->term; the parameters of *whole have the digest then. Errors likewise;
+ * QK_BAD_ARGUMENT: its links are no reference; QK_BAD_GEOMETRY: they are of another lattice. */
+qk_status_t qk_fields_resolve_term(const qk_service_t *service, const qk_session_t *session,
+                                   const char *user, Quark__Load *whole, qk_links_t *links,
+                                   qk_err_t *err);
+/* The setup is made of these fields, which it holds from now on; its engine will read them. */
+void qk_fields_bind(qk_setup_t *setup, const qk_links_t *links);
 /* RELEASE of one that setups are made of: it goes with the last of them, and stays in its session
  * until then, so that the journal knows whose it is. */
 void qk_fields_release(qk_job_t *field);

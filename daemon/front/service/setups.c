@@ -489,7 +489,8 @@ static qk_status_t find_links(qk_service_t *service, const qk_viewer_t *viewer,
   whole->owner = NULL;
   whole->has_digest = false;
   if (!qk_fields_is_reference(load->gauge)) {
-    if (viewer->operates) return QK_OK;
+    if (viewer->operates)
+      return qk_fields_resolve_term(service, viewer->session, viewer->user, whole, links, err);
     return qk_fail(err, QK_DENIED,
                    "load needs the role operate, but for links of your own: gauge field:REQUEST or "
                    "digest:HEX16");
@@ -510,7 +511,8 @@ static qk_status_t find_links(qk_service_t *service, const qk_viewer_t *viewer,
   whole->has_digest = links->like != NULL; /* links of a field have been checked */
   whole->digest = links->digest;
   whole->gauge = (char *)links->gauge;
-  if (!links->like) return QK_OK;
+  status = qk_fields_resolve_term(service, viewer->session, viewer->user, whole, links, err);
+  if (status != QK_OK || !links->like) return status;
   whole->has_ignore_checksum = whole->ignore_checksum = links->like->settings.ignore_checksum;
   for (int mu = 0; mu < 4; mu++) dims[mu] = (uint32_t)links->like->settings.dims[mu];
   whole->n_dims = dims[0] > 0 ? 4 : 0;
@@ -518,7 +520,7 @@ static qk_status_t find_links(qk_service_t *service, const qk_viewer_t *viewer,
   return QK_OK;
 }
 
-static qk_status_t load_new(qk_service_t *service, const Quark__Load *load, qk_job_t *field,
+static qk_status_t load_new(qk_service_t *service, const Quark__Load *load, const qk_links_t *links,
                             qk_setup_t **out, qk_err_t *err) {
   qk_setup_t *before = qk_setups_named(service, load->owner, load->name), *setup;
   if (service->draining || service->stopping)
@@ -530,7 +532,7 @@ static qk_status_t load_new(qk_service_t *service, const Quark__Load *load, qk_j
   /* made first: what is wrong with it must not cost another setup its place */
   qk_status_t status = make(service, load, false, &setup, err);
   if (status != QK_OK) return status;
-  if (field) qk_fields_bind(setup, field);
+  qk_fields_bind(setup, links);
   status = start(setup, err);
   if (status == QK_OK) status = check_quota(service, load->owner, err);
   if (status == QK_OK) status = make_place(service, load->owner, err);
@@ -558,7 +560,7 @@ qk_setup_t *qk_setups_load(qk_service_t *service, const qk_viewer_t *viewer,
   qk_links_t links;
   uint32_t dims[4];
   qk_status_t status = find_links(service, viewer, load, &whole, &links, dims, err);
-  if (status == QK_OK) status = load_new(service, &whole, links.field, &loaded, err);
+  if (status == QK_OK) status = load_new(service, &whole, &links, &loaded, err);
   return status == QK_OK ? loaded : refuse("LOAD", err);
 }
 

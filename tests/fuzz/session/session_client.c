@@ -270,9 +270,11 @@ static void plain(int peer, uint8_t how) {
 
 /* The n-th of its requests, or one that is not there. */
 static char *field_of(const qk_session_t *session, uint8_t n) {
-  static char text[32];
+  static char texts[2][32];
+  static int next;
+  char *text = texts[next++ % 2];
   const qk_job_t *job = job_of(session, n);
-  snprintf(text, sizeof text, "field:%llu", job ? (unsigned long long)job->request : 77ull);
+  snprintf(text, sizeof texts[0], "field:%llu", job ? (unsigned long long)job->request : 77ull);
   return text;
 }
 
@@ -295,6 +297,14 @@ static void load(const qk_session_t *session, int peer, uint8_t which, uint8_t h
     l.n_parameter = 1;
   }
   l.gauge = how % 32 >= 29 ? field_of(session, how / 32) : gauge[how / 4 % 4];
+  if (how % 32 == 28) { /* of a clover term, which may be one of links, or none */
+    l.gauge = field_of(session, how / 32);
+    l.action = "foreign-clover";
+    mu.key = "clover";
+    mu.value = which & 32 ? "digest:0000000000000000" : field_of(session, how / 64);
+    l.parameter = parameter;
+    l.n_parameter = mu.value ? 1 : 0;
+  }
   l.n_dims = how >= 250 ? 3 : how >= 200 ? 4 : 0;
   l.dims = dims;
   l.has_make_default = true;
