@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "client/files/h5kit.h"
+#include "client/files/publish.h"
 #include "daemon/base/version.h"
 
 enum { MOST_TIMES = 1 << 16 };
@@ -210,7 +211,7 @@ static qk_status_t finish_file(hid_t file, const char *part, const char *path, q
                                qk_err_t *err) {
   if (file >= 0 && H5Fclose(file) < 0 && status == QK_OK)
     status = qk_h5_fail(err, QK_IO_ERROR, path, "cannot be completed");
-  if (status == QK_OK) status = qk_h5_publish(part, path, err);
+  if (status == QK_OK) status = qk_publish(part, path, err);
   if (status != QK_OK) unlink(part);
   return status;
 }

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "client/files/h5meta_impl.h"
+#include "client/files/publish.h"
 #include "daemon/base/version.h"
 
 enum { RANK = 8, SPIN = 4, COLOUR = 3, CHUNK_BYTES = 1 << 26, MAX_RHS = 1 << 24 };
@@ -250,7 +251,7 @@ qk_status_t qk_h5file_commit(qk_h5file_t *file, qk_err_t *err) {
   bad |= H5Fclose(file->file);
   file->file = -1;
   if (bad < 0) return qk_h5_fail(err, QK_IO_ERROR, file->path, "cannot be completed");
-  if ((status = qk_h5_publish(file->part, file->path, err)) != QK_OK) return status;
+  if ((status = qk_publish(file->part, file->path, err)) != QK_OK) return status;
   free(file->part);
   file->part = NULL;
   return QK_OK;

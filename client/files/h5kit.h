@@ -61,8 +61,4 @@ qk_status_t qk_h5_check_site_reals(const char *where, int32_t site_reals, bool t
 /* A compound of two reals; negative on failure. The caller closes it. */
 hid_t qk_h5_complex_type(const char *re, const char *im, hid_t real);
 
-/* Renames a closed file from part to path. Its bytes have reached the disk before that, and its
- * name when the call returns: then the daemon may forget the solutions. */
-qk_status_t qk_h5_publish(const char *part, const char *path, qk_err_t *err);
-
 #endif

@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "client/files/h5kit.h"
+#include "client/files/publish.h"
 #include "client/files/scidac_text.h"
 #include "daemon/base/file.h"
 #include "daemon/base/formats/lime.h"
@@ -407,7 +407,7 @@ qk_status_t qk_scidac_commit(qk_scidac_out_t *f, qk_err_t *err) {
   f->fd = -1;
   if (close(fd) != 0)
     return qk_fail(err, QK_IO_ERROR, "%s: cannot be completed: %s", f->path, strerror(errno));
-  if ((status = qk_h5_publish(f->part, f->path, err)) != QK_OK) return status;
+  if ((status = qk_publish(f->part, f->path, err)) != QK_OK) return status;
   free(f->part);
   f->part = NULL;
   return QK_OK;

@@ -12,6 +12,7 @@ from . import contract, gamma
 from ._quark import ffi as _ffi
 from ._quark import lib as _lib
 from .aio import AsyncConnection, aconnect
+from .analysis import Ensemble
 from .arrays import half, whole
 from .connection import Connection, connect
 from .correlator import Correlator, Correlators
@@ -23,9 +24,10 @@ from .request import Progress, Result
 from .smearing import Gauss, Links, ape, gauss, hyp, stout
 from .source import Source, point, sequential, wall, z2, z4
 from .status import Report, Setup
+from .ticket import attach, ticket
 
 __version__: str = _ffi.string(_lib.quark_version()).decode()
-__all__ = ['AsyncConnection', 'Cancelled', 'Column', 'Connection', 'ConvergenceError', 'Correlator', 'Correlators', 'EngineError', 'Error', 'ForkError',
+__all__ = ['AsyncConnection', 'Cancelled', 'Column', 'Connection', 'ConvergenceError', 'Correlator', 'Correlators', 'EngineError', 'Ensemble', 'Error', 'ForkError',
            'Future', 'Gauge', 'Gauss', 'Links', 'ProcessError', 'Progress', 'Propagator', 'Report', 'RequestError', 'Result', 'Setup', 'SolveError', 'Source',
-           'Timeout', 'aconnect', 'ape', 'as_completed', 'connect', 'contract', 'gamma', 'gauss', 'half', 'hyp', 'point', 'sequential', 'stout', 'wall',
+           'Timeout', 'aconnect', 'ape', 'as_completed', 'attach', 'connect', 'contract', 'gamma', 'gauss', 'half', 'hyp', 'point', 'sequential', 'stout', 'ticket', 'wall',
            'whole', 'z2', 'z4']

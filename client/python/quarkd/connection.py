@@ -65,7 +65,7 @@ class Connection(Setups):
 
     def __init__(self, endpoint: Optional[str] = None, *, user: Optional[str] = None, program: str = 'quarkd-python', setup: Name = None,
                  server_key: Optional[str] = None, key: Optional[str] = None, timeout: float = 10.0, local: bool = True,
-                 patience: float = 300.0) -> None:
+                 patience: float = 300.0, client_id: Optional[bytes] = None) -> None:
         given = endpoint or os.environ.get('QUARKD_ENDPOINT') or 'tcp://127.0.0.1:5555'
         server_key = server_key or os.environ.get('QUARKD_SERVER_KEY') or None
         key = key or os.environ.get('QUARKD_KEY') or None
@@ -80,7 +80,10 @@ class Connection(Setups):
             if value is not None:
                 texts.append(ffi.new('char[]', os.fsencode(value)))
                 setattr(options, member, texts[-1])
-        self._handle = Handle(self.endpoint, options)
+        if client_id is not None:
+            texts.append(ffi.new('uint8_t[16]', client_id))
+            options.client_id = texts[-1]
+        self._handle = Handle(self.endpoint, options, ffi.string(options.server_key).decode() if options.server_key else None)
         self._known_shape: Dict[Optional[str], Tuple[int, ...]] = {}
         self._reports: Dict[str, Report] = {}  # of setups other than that of the connection
 
@@ -233,6 +236,9 @@ class Connection(Setups):
             raise errors.make(lib.QUARK_BAD_GEOMETRY, 'the daemon has fields of %d bytes now, not of %d' % (request.bytes, array[0].nbytes))
         try:
             request.upload(array)
+            if terms.get('detach'):
+                request.flush()
+                request.detach()
         except KeyboardInterrupt:
             request.release()
             raise
@@ -325,6 +331,7 @@ def connect(endpoint: Optional[str] = None, **options: Any) -> Connection:
     timeout      seconds that single calls wait for an answer
     patience     seconds that calls wait for a daemon that is full or not ready
     local        False: never by shared memory
+    client_id    16 bytes: those of an earlier connection, whose session this one takes over; None: random
     Errors: Timeout, RequestError (keys, endpoint), FileNotFoundError, ValueError.
     """
     return Connection(endpoint, **options)

@@ -21,7 +21,8 @@ SLICE_MS = 100  # signals are seen so often
 class Handle:
     """Closed by `close`, or when nothing refers to it any more."""
 
-    def __init__(self, endpoint: str, options: Any) -> None:
+    def __init__(self, endpoint: str, options: Any, server_key: Optional[str] = None) -> None:
+        self.endpoint, self.server_key = endpoint, server_key
         conn, err = ffi.new('quark_connection_t **'), ffi.new('quark_error_t *')
         errors.check(lib.quark_connect(endpoint.encode(), options, conn, err), err)
         self._conn = conn[0]
@@ -67,6 +68,13 @@ class Handle:
     def __del__(self) -> None:
         if hasattr(self, '_draining'):  # else it never was connected
             self.close()
+
+    def client_id(self) -> bytes:
+        """16 bytes, which are known to nobody else."""
+        out = ffi.new('uint8_t[16]')
+        with self as conn:
+            lib.quark_client_id(conn, out)
+        return bytes(out)
 
     def fileno(self) -> int:
         """A descriptor that can be read while events wait."""

@@ -1,4 +1,4 @@
-"""HDF5 files as quarkctl writes and reads them (client/README.md has the layout). Needs h5py.
+"""Files as quarkctl writes and reads them (client/README.md has the layouts): HDF5, which needs h5py, and SciDAC.
 
 Files are written under a temporary name beside their own, and renamed when they are complete.
 """
@@ -7,18 +7,20 @@ from __future__ import annotations
 import os
 import tempfile
 from dataclasses import dataclass
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from . import __version__, contract
+from . import __version__, contract, gamma
 from .correlator import Correlator, Correlators
 
 if TYPE_CHECKING:
     from .propagator import Propagator
 
 VERSION = 1
+LIME = b'\x45\x67\x89\xab'
 REALS = ('kappa', 'mass', 'csw', 'boundary', 'plaquette', 'tolerance', 'tolerance_abs', 'tolerance_hq', 'residual', 'seconds')
 INTS = ('dims', 'site_reals', 'flavour', 'origin', 'iterations')
 CORRELATOR_TEXTS = ('config', 'quark', 'label', 'channels', 'source', 'smear', 'links', 'sink', 'gauge', 'digest', 'normalisation', 'program', 'action')
@@ -35,6 +37,13 @@ class Field:
     field: NDArray[Any]
     attributes: Dict[str, Any]
     columns: Optional[NDArray[Any]]
+
+    def propagator(self) -> NDArray[Any]:
+        """The twelve columns of a point or wall source as [t, z, y, x, spin, spin0, colour, colour0]. Errors: ValueError: there are others."""
+        if self.field.ndim != 7 or len(self.field) != 12:
+            raise ValueError('fields of shape %s are no propagator, which has 12 columns of one flavour' % (self.field.shape,))
+        lattice = self.field.shape[1:5]
+        return np.ascontiguousarray(self.field.reshape((4, 3) + lattice + (4, 3)).transpose(2, 3, 4, 5, 6, 0, 7, 1))
 
 
 def _replace(path: str, write: Callable[[Any], None]) -> None:
@@ -92,13 +101,23 @@ def _column_rows(prop: Propagator) -> NDArray[Any]:
     return rows
 
 
+def _about(prop: Propagator) -> Dict[str, Any]:
+    """The attributes of a file of a propagator."""
+    source, sequential = prop.source, None
+    if source.through:
+        p, own = dict(source.place), source.smearing
+        sequential = 'gamma=%s,t=%d,p=%d:%d:%d,smear=%s%s' % (gamma.name(p['gamma']), p['t'], p['px'], p['py'], p['pz'], own or 'none',
+                                                              ',flavour=-1' if source.through.terms['flavour'] < 0 else '')
+        source = source.through.source
+    smear = source.smearing
+    return {**prop.connection._operator(prop.report, prop.terms), 'kind': 'propagator', 'basis': 'degrand-rossi', 'source': str(prop.source),
+            'smear': str(smear or ''), 'links': str(smear.links or '') if smear else '', 'sequential': sequential,
+            'program': 'quarkd (Python) ' + __version__}
+
+
 def write_propagator(path: str, prop: Propagator) -> None:
-    """A file as quarkctl propagator writes it, with one column at a time in memory."""
-    smear = prop.source.smearing
-    about = {**prop.connection._operator(prop.report, prop.terms), 'kind': 'propagator', 'basis': 'degrand-rossi', 'source': str(prop.source),
-             'smear': str(smear) if smear else 'none', 'links': str(smear.links) if smear and smear.links else 'none',
-             'program': 'quarkd (Python) ' + __version__}
-    shape = (len(prop),) + prop.report.shape
+    """An HDF5 file as quarkctl propagator writes it, with one column at a time in memory."""
+    about, shape = _about(prop), (len(prop),) + prop.report.shape
 
     def write(f: Any) -> None:
         _head(f, 'quarkd field')
@@ -108,6 +127,41 @@ def write_propagator(path: str, prop: Propagator) -> None:
             field[column.index] = column.numpy()
         f['columns'] = _column_rows(prop)
     _replace(path, write)
+
+
+def write_fields(path: str, fields: ArrayLike, **attributes: Any) -> None:
+    """An HDF5 file of fields [rhs, t, z, y, x, spin, colour], as quarkctl solve --in reads it. attributes: by name, such as basis='ukqcd'."""
+    array = np.asarray(fields)
+    if array.dtype.kind != 'c' or array.ndim not in (7, 8) or array.shape[-2:] != (4, 3):
+        raise ValueError('fields of type %s and shape %s: must be complex [rhs, t, z, y, x, 4, 3]' % (array.dtype, array.shape))
+    unknown = set(attributes) - {*REALS, *INTS, *FIELD_TEXTS}
+    if unknown:
+        raise ValueError('attributes %s: files have none of these names' % ', '.join(sorted(unknown)))
+    lattice = array.shape[-6:-2]
+    about = {'dims': lattice[::-1], 'site_reals': 24 * (array.shape[1] if array.ndim == 8 else 1), 'kind': 'source', 'basis': 'degrand-rossi',
+             'program': 'quarkd (Python) ' + __version__, **attributes}
+
+    def write(f: Any) -> None:
+        _head(f, 'quarkd field')
+        _attributes(f, about, FIELD_TEXTS)
+        f['field'] = array.astype(array.dtype.newbyteorder('<'), copy=False)
+    _replace(path, write)
+
+
+def _scidac() -> ModuleType:
+    try:
+        from . import scidac
+    except ImportError:
+        raise ImportError('this quarkd was built without zlib, and so without SciDAC files') from None
+    return scidac
+
+
+def write_scidac(path: str, prop: Propagator, form: str = 'scidac') -> None:
+    """A SciDAC file of the twelve columns, as quarkctl propagator --format writes it. form: 'scidac', Chroma's; 'usqcd', MILC's.
+
+    Errors: OSError; ValueError: of a propagator that such a file cannot have.
+    """
+    _scidac().write(path, form, _about(prop), [column.numpy() for column in prop], _column_rows(prop))
 
 
 def _plain(value: Any) -> Any:
@@ -126,14 +180,18 @@ def _own(f: Any, name: str, where: str) -> Any:
 
 
 def read_field(path: str) -> Field:
-    """Reads a file of right-hand sides or solutions. Errors: OSError; ValueError, with what is wrong."""
+    """Reads a file of right-hand sides or solutions, HDF5 or SciDAC by its first bytes. Errors: OSError; ValueError, with what is wrong."""
+    with open(path, 'rb') as head:
+        if head.read(4) == LIME:
+            field: Field = _scidac().read(path)
+            return field
     import h5py
     with h5py.File(path, 'r') as f:
-        field = _own(f, 'field', path)
-        if not isinstance(field, h5py.Dataset) or field.dtype.kind != 'c' or field.ndim not in (7, 8) or field.shape[-2:] != (4, 3):
+        found = _own(f, 'field', path)
+        if not isinstance(found, h5py.Dataset) or found.dtype.kind != 'c' or found.ndim not in (7, 8) or found.shape[-2:] != (4, 3):
             raise ValueError('%s: field must be complex [rhs][t][z][y][x][4][3], of doublets [rhs][flavour][t]...' % path)
         columns = _own(f, 'columns', path)[...] if 'columns' in f else None
-        return Field(field[...], {name: _plain(value) for name, value in f.attrs.items()}, columns)
+        return Field(found[...], {name: _plain(value) for name, value in f.attrs.items()}, columns)
 
 
 def write_correlators(path: str, correlators: Correlators) -> None:

@@ -173,6 +173,11 @@ class Propagator:
         from . import io
         io.write_propagator(path, self)
 
+    def to_scidac(self, path: str, form: str = 'scidac') -> None:
+        """A SciDAC file in Chroma's form, or in MILC's: 'usqcd' (io.write_scidac)."""
+        from . import io
+        io.write_scidac(path, self, form)
+
     def release(self) -> None:
         """The daemon forgets the solutions. Arrays of columns stay as they are."""
         self.request.release()

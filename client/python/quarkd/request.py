@@ -5,7 +5,7 @@ import threading
 import time
 import weakref
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Optional, Set
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,7 +80,8 @@ class Request:
     """What quark_submit or quark_contract has made. Released when nothing refers to it; what has not ended is cancelled then."""
 
     def __init__(self, handle: Handle, nrhs: int) -> None:
-        self.handle, self.nrhs, self.bytes = handle, nrhs, 0
+        self.handle, self.nrhs, self.bytes, self.detached = handle, nrhs, 0, False
+        self._acked: Set[int] = set()
         self._number = ffi.new('uint64_t *')
         # There before the request is: an interrupt between its acceptance and the next line does not lose it.
         self._release = weakref.finalize(self, _release, handle, self._number)
@@ -89,6 +90,20 @@ class Request:
         self.progress = Progress(0, nrhs, float('nan'), 0)
         self._lock = threading.RLock()
         self._callbacks: Dict[int, List[Callable[[], None]]] = {}
+
+    @classmethod
+    def of(cls, handle: Handle, number: int, nrhs: int, size: int) -> Request:
+        """One of an earlier connection, which this one has attached to."""
+        request = cls(handle, nrhs)
+        request._number[0], request.bytes = number, size
+        handle.requests[number] = request
+        request.detach()
+        return request
+
+    def detach(self) -> None:
+        """It stays when nothing refers to it, until all solutions are fetched."""
+        self.detached = True
+        self._release.detach()
 
     @property
     def number(self) -> int:
@@ -195,11 +210,21 @@ class Request:
         data = ffi.gc(ffi.cast('char *', view.data), lambda _: lib.quark_view_close(view))
         return np.frombuffer(memoryview(ffi.buffer(data, size)).toreadonly(), np.uint8)
 
-    def ack(self, rhs: int) -> None:
-        """The daemon may forget the solution."""
+    def flush(self) -> None:
+        """Waits until the daemon has all that was uploaded."""
         err = ffi.new('quark_error_t *')
         with self.handle as conn:
-            errors.check(lib.quark_ack(conn, self.number, rhs, err), err)
+            errors.check(lib.quark_flush(conn, self.number, err), err)
+
+    def ack(self, rhs: int) -> None:
+        """The daemon may forget the solution; of a detached request all of it after the last one."""
+        err = ffi.new('quark_error_t *')
+        self._acked.add(rhs)
+        with self.handle as conn:
+            if self.detached and len(self._acked) == self.nrhs:
+                errors.check(lib.quark_forget(conn, self.number, err), err)
+            else:
+                errors.check(lib.quark_ack(conn, self.number, rhs, err), err)
 
     def cancel(self, rhs: int = -1) -> None:
         """Ends rhs, or all that have not ended; returns when the daemon knows."""
@@ -209,4 +234,6 @@ class Request:
 
     def release(self) -> None:
         """The daemon forgets the request and what it keeps of it. More than once is no error."""
+        if self.detached:
+            _release(self.handle, self._number)
         self._release()

@@ -21,8 +21,8 @@ from quarkd import io
 NOTEBOOK = os.path.join(ROOT, 'docs', 'tutorial.ipynb')
 LIMIT = 120  # seconds for a cell
 TOLD = '''import json
-print(json.dumps({'residual': residual, 'pion': samples['pion'].tolist(), 'mass': [masses['pion'][0][4], masses['pion'][1][4]],
-                  'ratio': ratio.tolist(), 'trace': [trace, error], 'shape': x.shape}))'''
+print(json.dumps({'residual': residual, 'pion': ensemble['pion'][:, 0].tolist(), 'mass': [mass[0, 4], error[0, 4]],
+                  'ratio': ratio.tolist(), 'trace': [trace, spread], 'shape': x.shape}))'''
 
 
 def commands(notebook):

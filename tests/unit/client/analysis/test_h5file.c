@@ -12,6 +12,7 @@
 
 #include "client/files/h5file.h"
 #include "client/files/h5kit.h"
+#include "client/files/publish.h"
 #include "tests/unit/client/analysis/h5_test_kit.h"
 
 TestSuite(h5file, .init = h5t_setup, .fini = h5t_teardown);
@@ -359,7 +360,7 @@ Test(h5file, a_file_is_complete_when_its_name_is_on_the_disk) {
     cr_assert(fd >= 0 && write(fd, "x", 1) == 1 && close(fd) == 0);
     folders_synced = 0;
     folder_errno = cases[i].error;
-    cr_assert_eq(qk_h5_publish(part, h5t_path, &err), cases[i].status, "%s", err.text);
+    cr_assert_eq(qk_publish(part, h5t_path, &err), cases[i].status, "%s", err.text);
     cr_assert_eq(folders_synced, 1);
     cr_assert(cases[i].status == QK_OK || strstr(err.text, "its folder cannot be brought"));
   }
