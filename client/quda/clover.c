@@ -6,7 +6,7 @@
 #include "clover.h"
 #include "say.h"
 
-enum { BLOCK = 36, TERM = 72, SAMPLES = 512 };
+enum { BLOCK = 36, TERM = 72, SAMPLES = 256 };
 
 typedef double complex su3_t[3][3];
 

@@ -45,6 +45,19 @@ void qk_quda_log(const char *format, ...) {
   va_end(args);
 }
 
+static void (*leaves)(void);
+
+void qk_quda_at_end(void (*leave)(void)) {
+  leaves = leave;
+}
+
+void qk_quda_end(int code) {
+  void (*leave)(void) = leaves;
+  leaves = NULL;
+  if (leave) leave();
+  qk_quda_abort(code);
+}
+
 /* All ranks come here with most errors. Rank 0 ends the others; one of them that still runs after a
  * while has found what rank 0 did not. */
 static void let_rank_0_speak(void) {
@@ -57,7 +70,7 @@ void qk_quda_refuse(const char *format, ...) {
   va_start(args, format);
   print(format, args);
   va_end(args);
-  qk_quda_abort(EXIT_FAILURE);
+  qk_quda_end(EXIT_FAILURE);
 }
 
 void qk_quda_fail(const char *what, const quark_error_t *err) {
@@ -69,7 +82,7 @@ void qk_quda_fail(const char *what, const quark_error_t *err) {
     if (iscntrl((unsigned char)*c)) *c = ' ';
   fprintf(stderr, "quark-quda: %s\n", text);
   fflush(stderr);
-  qk_quda_abort(err->retryable || err->code == QUARK_TIMEOUT ? AGAIN : EXIT_FAILURE);
+  qk_quda_end(err->retryable || err->code == QUARK_TIMEOUT ? AGAIN : EXIT_FAILURE);
 }
 
 void qk_quda_refuse_member(const char *member, double value, const char *only) {

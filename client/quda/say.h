@@ -20,6 +20,10 @@ _Noreturn void qk_quda_refuse(const char *format, ...) __attribute__((format(pri
 _Noreturn void qk_quda_fail(const char *what, const quark_error_t *err);
 /* A member of a struct that would change what is computed. */
 _Noreturn void qk_quda_refuse_member(const char *member, double value, const char *only);
+/* What rank 0 does before the program ends that way: it takes leave of the daemon. */
+void qk_quda_at_end(void (*leave)(void));
+/* The end, with what was to be done before it. */
+_Noreturn void qk_quda_end(int code);
 void *qk_quda_alloc(size_t bytes); /* or the end */
 /* Seconds of a clock that does not jump. */
 double qk_quda_now(void);

@@ -95,6 +95,8 @@ static quark_connection_t *open_connection(const char *setup) {
   options.server_key = environment("QUARKD_SERVER_KEY");
   options.key_file = environment("QUARKD_KEY");
   options.setup = setup;
+  const double patience = number_setting("WAIT", 0, 1e9, 600);
+  if (patience < 10) options.timeout_ms = (uint32_t)(1e3 * fmax(patience, 0.1));
   for (double begun = qk_quda_now();;) {
     if (quark_connect(endpoint(text), &options, &conn, &err) == QUARK_OK) return conn;
     if (err.code == QUARK_TIMEOUT) qk_quda_fail("no daemon (QUARKD_ENDPOINT)", &err);
@@ -103,7 +105,10 @@ static quark_connection_t *open_connection(const char *setup) {
 }
 
 quark_connection_t *qk_quda_daemon(void) {
-  if (!daemon_state.conn) daemon_state.conn = open_connection(NULL);
+  if (!daemon_state.conn) {
+    daemon_state.conn = open_connection(NULL);
+    qk_quda_at_end(qk_quda_disconnect);
+  }
   return daemon_state.conn;
 }
 

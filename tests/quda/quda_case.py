@@ -20,6 +20,15 @@ EVEN = (np.indices(DIMS[::-1]).sum(0) % 2 == 0)[..., None, None]
 G5 = np.diag(ref.GAMMA5).real[:, None]
 
 
+def packed(blocks):
+    """Terms [..][2][6][6] as programs pack them: 6 real diagonal elements, then the lower triangle by columns."""
+    out = [blocks[..., i, i].real for i in range(6)]
+    for j in range(6):
+        for i in range(j + 1, 6):
+            out += [blocks[..., i, j].real, blocks[..., i, j].imag]
+    return np.ascontiguousarray(np.stack(out, -1))
+
+
 class Caller:
     """Programs that were built with a libquda: one variant of the header, with or without MPI."""
 
@@ -91,6 +100,11 @@ class QudaCase(DaemonCase):
         said = done.stdout + done.stderr
         assert done.returncode == code, (done.returncode, said)
         return (np.fromfile(self.path('out'), complex).reshape(b.shape), said) if code == 0 else said
+
+    def clover(self, op, factor=1, name='clover'):
+        """The file of T of this operator, times a factor."""
+        packed(factor * (op.clover + (sum(op.hop) + op.m) * np.eye(6))).tofile(self.path(name))
+        return self.path(name)
 
     def close(self):
         for folder in [self.folder] + [c.folder for c in self.callers.values()]:
