@@ -49,7 +49,7 @@ class Caller:
             sources = [os.path.join(HERE, 'callers', s + '.c') for s in (name, 'kit')]
             subprocess.run((['mpicc', '-DKIT_MPI'] if self.mpi else ['cc']) + ['-std=gnu11', '-O1', '-Wall', '-Wextra', '-Werror']
                            + self.flags + ['-I' + os.path.join(self.folder, 'include')] + sources + ['-o', path, '-L' + lib, '-lquda',
-                           '-lm', '-Wl,-rpath,' + lib], check=True)
+                           '-lm', '-rdynamic', '-Wl,-rpath,' + lib], check=True)
         return path
 
 

@@ -8,6 +8,17 @@
 
 #include "kit.h"
 
+/* QMP, which Chroma leaves the grid to. */
+static kit_t kit;
+const int *QMP_get_logical_dimensions(void);
+int QMP_get_node_number_from(const int *c);
+const int *QMP_get_logical_dimensions(void) {
+  return kit.grid;
+}
+int QMP_get_node_number_from(const int *c) {
+  return ((c[3] * kit.grid[2] + c[2]) * kit.grid[1] + c[1]) * kit.grid[0] + c[0];
+}
+
 typedef struct coefficients {
   double of[4];
   int last;
@@ -19,7 +30,6 @@ static double complex factor(void *arg, int mu, const int x[4]) {
 }
 
 int main(int argc, char **argv) {
-  kit_t kit;
   kit_begin(&kit, argc, argv);
   coefficients_t c = {.of = {1, 1, 1, 1}, .last = kit.dims[3] - 1};
   QudaGaugeParam g;

@@ -47,7 +47,9 @@ void kit_begin(kit_t *kit, int argc, char **argv) {
   kit_numbers(kit, "dims", 4, dims);
   kit_numbers(kit, "grid", 4, grid);
   kit->sites = 1;
-  for (int mu = 0, rest = kit->rank; mu < 4; mu++) { /* x fastest, as MILC has it */
+  const bool t_fastest = kit_text(kit, "order", "x")[0] == 't'; /* else x, as MILC has it */
+  for (int k = 0, rest = kit->rank; k < 4; k++) {
+    const int mu = t_fastest ? 3 - k : k;
     kit->dims[mu] = (int)dims[mu];
     kit->grid[mu] = (int)grid[mu];
     kit->local[mu] = kit->dims[mu] / kit->grid[mu];
