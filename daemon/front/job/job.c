@@ -7,6 +7,7 @@
 #include "daemon/base/assert.h"
 #include "daemon/base/links/clover_term.h"
 #include "daemon/base/mem.h"
+#include "daemon/front/job/bricks.h"
 #include "daemon/front/job/due.h"
 #include "proto/control.h"
 
@@ -31,6 +32,7 @@ static void free_source(qk_rhs_t *rhs) {
 void qk_rhs_unload(qk_rhs_t *rhs) {
   qk_link_remove(&rhs->send);
   if (rhs->kept) qk_due_count_kept(rhs, -1);
+  qk_bricks_stop_sending(rhs);
   qk_marks_release(rhs->job, rhs->solution);
   rhs->solution = NULL;
   /* how much of what is on its way still comes nobody will know: it is sent again */
@@ -67,12 +69,19 @@ void qk_rhs_drop_solution(qk_rhs_t *rhs) {
 static int64_t overhead(const Quark__Submit *submit) {
   return (int64_t)(sizeof(qk_job_t) + submit->nrhs * sizeof(qk_rhs_t) +
                    submit->n_column * sizeof(Quark__Column) +
-                   protobuf_c_message_get_packed_size(&submit->base));
+                   protobuf_c_message_get_packed_size(&submit->base)) +
+         qk_bricks_overhead(submit->n_grid, submit->grid);
 }
 
 static int64_t overhead_field(const Quark__FieldOpen *open) {
   return (int64_t)(sizeof(qk_job_t) + sizeof(qk_rhs_t) + sizeof *open +
-                   2 * protobuf_c_message_get_packed_size(&open->base));
+                   2 * protobuf_c_message_get_packed_size(&open->base)) +
+         qk_bricks_overhead(open->n_grid, open->grid);
+}
+
+static int64_t overhead_part(const Quark__Join *join, const qk_job_t *whole) {
+  return (int64_t)(sizeof(qk_job_t) + whole->nrhs * sizeof(qk_rhs_t) +
+                   protobuf_c_message_get_packed_size(&join->base));
 }
 
 static int64_t overhead_contract(const Quark__Contract *contract) {
@@ -206,6 +215,7 @@ static void release_memory(qk_job_t *job) {
   if (job->smear) quark__smearing__free_unpacked(job->smear, NULL);
   if (job->contraction) quark__contraction__free_unpacked(job->contraction, NULL);
   if (job->field) quark__field_open__free_unpacked(job->field, NULL);
+  qk_bricks_destroy(job->bricks);
   qk_free(job->column);
   free(job->message);
   qk_free(job);
@@ -272,7 +282,7 @@ qk_status_t qk_job_create(const Quark__Submit *submit, const qk_terms_t *terms, 
   }
   job->request = submit->request;
   job->detach = (double)submit->detach_ms * 1e-3;
-  job->field_bytes = bytes;
+  job->field_bytes = job->part_bytes = bytes;
   job->overhead = overhead(submit);
   job->dtype = submit->dtype;
   job->basis = submit->basis;
@@ -280,6 +290,11 @@ qk_status_t qk_job_create(const Quark__Submit *submit, const qk_terms_t *terms, 
   job->dagger = submit->dagger;
   job->parity = submit->parity;
   job->schur = submit->schur;
+  if (submit->n_grid > 0 &&
+      !qk_bricks_create(job, submit->grid, submit->has_part ? &submit->part : NULL)) {
+    release_memory(job);
+    return qk_fail(err, QK_NO_MEMORY, "no memory for the parts of a request");
+  }
   job->tol = qk_job_solves(job) ? submit->tol : 0;
   job->tol_abs = qk_job_solves(job) ? submit->tol_abs : 0;
   job->tol_hq = qk_job_solves(job) ? submit->tol_hq : 0;
@@ -314,7 +329,7 @@ qk_status_t qk_job_create_contract(const Quark__Contract *contract, const qk_ter
   }
   job->request = contract->request;
   job->detach = (double)contract->detach_ms * 1e-3;
-  job->field_bytes = correlator_bytes(contract->contraction, terms->shape);
+  job->field_bytes = job->part_bytes = correlator_bytes(contract->contraction, terms->shape);
   job->overhead = overhead_contract(contract);
   job->accepted_at = terms->now;
   job->deadline = deadline_of(contract->deadline_ms, terms->now);
@@ -339,14 +354,47 @@ qk_status_t qk_job_create_field(const Quark__FieldOpen *open, const qk_terms_t *
   job->request = open->request;
   job->keep = open->keep_ms > 0 ? (double)open->keep_ms * 1e-3 : terms->keep;
   job->detach = job->keep;
-  job->field_bytes = (uint64_t)bytes;
+  job->field_bytes = job->part_bytes = (uint64_t)bytes;
   job->overhead = overhead_field(open);
+  if (open->n_grid > 0 && !qk_bricks_create(job, open->grid, open->has_part ? &open->part : NULL)) {
+    release_memory(job);
+    return qk_fail(err, QK_NO_MEMORY, "no memory for the parts of a field");
+  }
   job->dtype = open->dtype;
   job->tol = 1;
   job->source = QUARK__SOURCE_KIND__SOURCE_UPLOAD;
   job->accepted_at = terms->now;
   qk_budget_charge(qk_sched_user_kept(job->user), bytes);
   qk_job_raise_credit(job);
+  qk_budget_charge(job->budget, cost);
+  *out = job;
+  return QK_OK;
+}
+
+qk_status_t qk_job_create_part(const Quark__Join *join, const qk_job_t *whole,
+                               const qk_terms_t *terms, qk_job_t **out, qk_err_t *err) {
+  const int64_t cost = overhead_part(join, whole);
+  const bool none = whole->sink == QUARK__SINK__SINK_NONE;
+  qk_status_t status = check_room(terms, cost, 0, err);
+  if (status != QK_OK) return status;
+  qk_job_t *job = allocate(whole->nrhs, qk_job_is_upload(whole),
+                           none ? QUARK__SINK__SINK_NONE : QUARK__SINK__SINK_DOWNLOAD, terms);
+  if (!job || !copy_message(job, &join->base)) {
+    if (job) release_memory(job);
+    return qk_fail(err, QK_NO_MEMORY, "no memory for a part of %u right-hand sides", whole->nrhs);
+  }
+  for (uint32_t i = 0; i < job->nrhs; i++)
+    job->rhs[i].charged_source = job->rhs[i].charged_solution = false;
+  job->request = join->request;
+  job->joined = true;
+  job->part = (int)join->part;
+  qk_bricks_find(whole, join->part, &job->brick);
+  job->field_bytes = job->part_bytes = job->brick.bytes;
+  job->overhead = cost;
+  job->dtype = whole->dtype;
+  job->tol = 1;
+  job->source = whole->source;
+  job->accepted_at = terms->now;
   qk_budget_charge(job->budget, cost);
   *out = job;
   return QK_OK;
@@ -387,6 +435,8 @@ void qk_job_settle(qk_job_t *job) {
 void qk_job_destroy(qk_job_t *job) {
   if (!job) return;
   QK_ASSERT(job->running == 0 && job->holds == 0 && qk_link_alone(&job->leaving));
+  qk_bricks_leave(job, QK_CANCELLED, "");
+  qk_bricks_leave_all(job, QK_CANCELLED, "");
   for (uint32_t i = 0; i < job->nrhs; i++) {
     QK_ASSERT(!qk_sched_item_waits(&job->rhs[i].queue));
     let_go(&job->rhs[i], 0);
@@ -401,8 +451,8 @@ void qk_job_destroy(qk_job_t *job) {
 }
 
 bool qk_job_raise_credit(qk_job_t *job) {
-  if (!qk_job_is_upload(job)) return false;
-  uint64_t total = job->nrhs * job->field_bytes;
+  if (!qk_job_has_stream(job)) return false;
+  uint64_t total = job->nrhs * job->part_bytes;
   uint64_t left = total - job->upload_next;
   uint64_t until = job->upload_next + (left < QK_UPLOAD_WINDOW ? left : QK_UPLOAD_WINDOW);
   if (until < job->upload_until + QK_UPLOAD_WINDOW / 4 && until < total) return false;
@@ -444,6 +494,12 @@ void qk_rhs_again(qk_rhs_t *rhs) {
   rhs->solution = NULL;
 }
 
+/* Of an acknowledged one nobody needs the solution, unless it is kept or others fetch parts of
+ * it. */
+static void drop_acked(qk_rhs_t *rhs) {
+  if (rhs->job->sink != QUARK__SINK__SINK_KEEP && rhs->others == 0) qk_rhs_drop_solution(rhs);
+}
+
 void qk_rhs_ack(qk_rhs_t *rhs) {
   QK_ASSERT(rhs->state == QK_RHS_ENDED);
   rhs->state = QK_RHS_ACKED;
@@ -451,25 +507,34 @@ void qk_rhs_ack(qk_rhs_t *rhs) {
   qk_due_count_held(rhs->job, -1);
   if (!rhs->job->field) free_source(rhs); /* that one still goes to the spool */
   qk_marks_rhs(rhs);
-  if (rhs->job->sink != QUARK__SINK__SINK_KEEP) qk_rhs_drop_solution(rhs);
+  drop_acked(rhs);
+  if (rhs->job->whole) qk_rhs_let_go_part(qk_rhs_whole(rhs));
+}
+
+void qk_rhs_let_go_part(qk_rhs_t *whole) {
+  whole->others--;
+  if (whole->state == QK_RHS_ACKED) drop_acked(whole);
 }
 
 uint64_t qk_rhs_bytes(const qk_rhs_t *rhs) {
-  const bool there =
-      rhs->state == QK_RHS_ENDED && rhs->outcome.written && (rhs->solution || rhs->spilled);
-  return there && rhs->job->sink != QUARK__SINK__SINK_FILE && !rhs->job->field
-             ? rhs->job->field_bytes
-             : 0;
+  const qk_rhs_t *whole = qk_rhs_whole(rhs);
+  const qk_job_t *job = rhs->job;
+  const bool there = rhs->state == QK_RHS_ENDED && rhs->outcome.written && whole &&
+                     (whole->solution || whole->spilled);
+  const bool fetched = there && job->sink != QUARK__SINK__SINK_FILE && !whole->job->field &&
+                       !(job->bricks && job->part < 0);
+  return fetched ? job->part_bytes : 0;
 }
 
 qk_status_t qk_rhs_grant(qk_rhs_t *rhs, uint64_t until, const uint64_t *from, qk_err_t *err) {
-  if (until > rhs->job->field_bytes)
+  if (until > rhs->job->part_bytes)
     return qk_fail(err, QK_BAD_ARGUMENT, "until = %llu is beyond the field's %llu bytes",
-                   (unsigned long long)until, (unsigned long long)rhs->job->field_bytes);
+                   (unsigned long long)until, (unsigned long long)rhs->job->part_bytes);
   if (from && *from > until)
     return qk_fail(err, QK_BAD_ARGUMENT, "from = %llu is over until = %llu",
                    (unsigned long long)*from, (unsigned long long)until);
   rhs->job->granted = true;
+  if (rhs->job->whole) qk_rhs_whole(rhs)->asked = true;
   if (from) {
     rhs->sent = *from;
     rhs->granted = until;
@@ -480,7 +545,8 @@ qk_status_t qk_rhs_grant(qk_rhs_t *rhs, uint64_t until, const uint64_t *from, qk
 }
 
 bool qk_rhs_sendable(const qk_rhs_t *rhs) {
-  return rhs->sent < rhs->granted && rhs->solution && qk_rhs_bytes(rhs) > 0;
+  const qk_rhs_t *whole = qk_rhs_whole(rhs);
+  return rhs->sent < rhs->granted && whole && whole->solution && qk_rhs_bytes(rhs) > 0;
 }
 
 qk_status_t qk_rhs_send(qk_rhs_t *rhs, uint64_t most, bool by_blocks) {
@@ -489,7 +555,8 @@ qk_status_t qk_rhs_send(qk_rhs_t *rhs, uint64_t most, bool by_blocks) {
     rhs->leaving = NULL;
   }
   if (!rhs->leaving && !(rhs->leaving = qk_transfer_create(rhs, by_blocks))) return QK_NO_MEMORY;
-  qk_transfer_start(rhs->leaving, rhs->solution);
+  qk_transfer_set_part(rhs->leaving, &rhs->job->brick, NULL);
+  qk_transfer_start(rhs->leaving, qk_rhs_whole(rhs)->solution);
   const uint64_t left = rhs->granted - rhs->sent;
   rhs->span_from = rhs->sent;
   rhs->span_until = rhs->sent += left < most ? left : most;

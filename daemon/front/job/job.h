@@ -31,6 +31,7 @@
 #include "daemon/base/list.h"
 #include "daemon/front/job/marks.h"
 #include "daemon/front/job/sched.h"
+#include "daemon/front/storage/brick.h"
 #include "daemon/front/storage/transfer.h"
 #include "proto/action/actions.h"
 #include "proto/frame.h"
@@ -63,6 +64,8 @@ typedef struct qk_spill qk_spill_t;             /* spill.h */
 typedef struct qk_spill_task qk_spill_task_t;   /* likewise */
 typedef struct qk_digest_task qk_digest_task_t; /* digest.h */
 typedef struct qk_field_check qk_field_check_t; /* fields.h */
+typedef struct qk_bricks qk_bricks_t;           /* bricks.h */
+typedef struct qk_brick_sum qk_brick_sum_t;     /* joins.h */
 typedef struct qk_rhs qk_rhs_t;
 
 /* What all jobs of a daemon have together: sums, so that nobody has to walk over them. */
@@ -79,6 +82,8 @@ typedef struct qk_job_hooks {
   void (*end)(qk_job_t *job);           /* it is about to be destroyed */
   void (*drop_solution)(qk_rhs_t *rhs); /* it is about to be freed */
   void (*ended)(qk_rhs_t *rhs);         /* its end has been counted */
+  void (*complete)(qk_rhs_t *rhs);      /* the last part of its source has come */
+  void (*leaves)(qk_job_t *job);        /* it is about to leave its session for good */
 } qk_job_hooks_t;
 
 struct qk_rhs {
@@ -117,6 +122,9 @@ struct qk_rhs {
   uint32_t attempt;          /* times that a solution was made again after its RESULT: 0 at first */
   bool owed;                 /* its RESULT is to be told once the journal has it */
   uint64_t iterations;       /* while running */
+  uint32_t others;           /* who have joined and have not acknowledged it */
+  bool asked;                /* one of them waits for its solution, which is on the disk */
+  qk_brick_sum_t *summing;   /* NULL: its checksum is not being made */
   /* The checksum of its solution is known; of a field: the digest of its links. */
   bool digested;
   uint64_t digest;
@@ -165,6 +173,13 @@ struct qk_job {
   uint64_t digest; /* of the message: tells a repetition from another request of the same number */
   uint32_t nrhs;
   uint64_t field_bytes;
+  /* Of the streams of its client, up and down: field_bytes, or those of its part. */
+  uint64_t part_bytes;
+  qk_bricks_t *bricks; /* fields go in parts, others may join; NULL: whole */
+  bool joined;         /* a part of a request of another */
+  qk_job_t *whole;     /* which has the fields; NULL: it has not joined, or has left */
+  int part;            /* that its client has; -1: none */
+  qk_brick_t brick;    /* where it is in the fields */
   Quark__Dtype dtype;
   Quark__Basis basis;
   double tol, tol_abs, tol_hq; /* 0: not asked for, or nothing is solved */
@@ -254,6 +269,10 @@ qk_status_t qk_job_create_contract(const Quark__Contract *contract, const qk_ter
 /* terms->shape: qk_job_field_shape. Charged once, as what the request keeps. */
 qk_status_t qk_job_create_field(const Quark__FieldOpen *open, const qk_terms_t *terms,
                                 qk_job_t **job, qk_err_t *err);
+/* A part of the whole, not bound to it yet (qk_bricks_join): without memory for fields. terms: those
+ * of who joins. QK_BUSY, QK_TOO_LARGE, QK_NO_MEMORY. */
+qk_status_t qk_job_create_part(const Quark__Join *join, const qk_job_t *whole,
+                               const qk_terms_t *terms, qk_job_t **job, qk_err_t *err);
 /* No RHS may be RUNNING or queued, nobody may hold it. NULL-safe. */
 void qk_job_destroy(qk_job_t *job);
 /* Destroys an orphan that was forgotten, of which nothing runs and which nobody holds. */
@@ -297,9 +316,13 @@ uint32_t qk_job_next_put(const qk_job_t *job);
  * one that is due. */
 qk_status_t qk_job_check_put(const qk_job_t *job, uint32_t rhs, uint32_t next, bool *wanted,
                              qk_err_t *err);
-/* Takes the field, which has passed the check and may have been overtaken since then; checksum: of
+/* field NULL: it is the part of its client, and where it belongs.
+ * Takes the field, which has passed the check and may have been overtaken since then; checksum: of
  * its bytes. *ready as in qk_job_upload. */
 void qk_job_put(qk_job_t *job, uint32_t rhs, qk_shm_t *field, uint64_t checksum, qk_rhs_t **ready);
+/* The segment of the whole that the part of this right-hand side goes into. NULL: it is not wanted
+ * any more (QK_CANCELLED), or there is none (QK_NO_MEMORY). */
+qk_shm_t *qk_job_put_into(const qk_rhs_t *rhs, qk_err_t *err);
 /* There is no memory for the field: its RHS ends, the upload goes on behind it. *failed as in
  * qk_job_upload. */
 void qk_job_put_failed(qk_job_t *job, uint32_t rhs, const char *why, double now, qk_rhs_t **failed);
@@ -340,7 +363,11 @@ void qk_rhs_ack(qk_rhs_t *rhs);
 static inline bool qk_rhs_is_leaving(const qk_rhs_t *rhs) {
   return rhs->leaving && rhs->leaving->under_way > 0;
 }
-/* Bytes of solution that can be fetched. */
+/* One who has joined does not need its solution any more. */
+void qk_rhs_let_go_part(qk_rhs_t *whole);
+/* All of the source is here; checksum: of it. UPLOADING to QUEUED. */
+void qk_rhs_complete(qk_rhs_t *rhs, uint64_t checksum);
+/* Bytes of solution that can be fetched, by the client of its job. */
 uint64_t qk_rhs_bytes(const qk_rhs_t *rhs);
 /* Download credit. from: NULL or the point to go on at. */
 qk_status_t qk_rhs_grant(qk_rhs_t *rhs, uint64_t until, const uint64_t *from, qk_err_t *err);

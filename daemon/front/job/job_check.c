@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "daemon/base/links/clover_term.h"
-#include "daemon/front/job/job.h"
+#include "daemon/front/job/bricks.h"
 #include "proto/column_check.h"
 
 static qk_status_t say(qk_status_t status, const char *why, qk_err_t *err) {
@@ -131,6 +131,13 @@ static qk_status_t check_columns(const Quark__Submit *s, const qk_shape_t *shape
   return say(status, why, err);
 }
 
+static qk_status_t check_grid(const Quark__Submit *s, const qk_shape_t *shape, qk_err_t *err) {
+  if (s->n_grid > 0 && s->sink == QUARK__SINK__SINK_FILE)
+    return qk_fail(err, QK_BAD_ARGUMENT, "grid: solutions that go to a file (sink 4) go whole");
+  return qk_bricks_check(s->n_grid, s->grid, s->has_part ? &s->part : NULL, shape->dims,
+                         s->parity != QUARK__PARITY__PARITY_ALL, err);
+}
+
 qk_status_t qk_job_check(const Quark__Submit *s, const qk_shape_t *shape, qk_err_t *err) {
   char why[QK_WHY];
   qk_status_t status = check_request(s->request, s->deadline_ms, s->priority, err);
@@ -144,6 +151,7 @@ qk_status_t qk_job_check(const Quark__Submit *s, const qk_shape_t *shape, qk_err
     status = check_usual(shape, "a field of one parity", err);
   if (status == QK_OK && s->source == QUARK__SOURCE_KIND__SOURCE_SEQUENTIAL)
     status = check_usual(shape, "a sequential source", err);
+  if (status == QK_OK) status = check_grid(s, shape, err);
   if (status != QK_OK) return status;
   return check_columns(s, shape, err);
 }
@@ -256,5 +264,8 @@ qk_status_t qk_job_check_field(const Quark__FieldOpen *open, qk_err_t *err) {
     return qk_fail(err, QK_BAD_ARGUMENT, "reals = %u: must be 18 or 12", open->reals);
   if (open->has_plaquette && !(fabs(open->plaquette) <= 1))
     return qk_fail(err, QK_BAD_ARGUMENT, "plaquette = %g is outside -1 .. 1", open->plaquette);
-  return check_dims(open, err);
+  status = check_dims(open, err);
+  if (status != QK_OK) return status;
+  return qk_bricks_check(open->n_grid, open->grid, open->has_part ? &open->part : NULL, open->dims,
+                         false, err);
 }

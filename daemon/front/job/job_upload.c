@@ -2,11 +2,15 @@
 #include <stdio.h>
 
 #include "daemon/base/assert.h"
-#include "daemon/front/job/job.h"
+#include "daemon/front/job/bricks.h"
 
 void qk_job_resume_upload(qk_job_t *job, uint64_t next) {
-  const uint64_t part = next % job->field_bytes;
-  const bool there = part == 0 || job->rhs[next / job->field_bytes].source;
+  if (job->bricks || job->joined) {
+    qk_bricks_resume(job, next);
+    return;
+  }
+  const uint64_t part = next % job->part_bytes;
+  const bool there = part == 0 || job->rhs[next / job->part_bytes].source;
   job->upload_next = job->upload_due = there ? next : next - part;
   job->upload_until = 0;
   qk_job_raise_credit(job);
@@ -20,21 +24,36 @@ static void end_without_memory(qk_rhs_t *rhs, const char *why, double now) {
   qk_rhs_end(rhs, &outcome, now);
 }
 
-/* All of its source is here. */
-static void complete(qk_rhs_t *rhs, uint64_t checksum) {
+void qk_rhs_complete(qk_rhs_t *rhs, uint64_t checksum) {
   rhs->state = QK_RHS_QUEUED;
   qk_shm_unmap(rhs->source);
   rhs->checksum = checksum;
   qk_marks_rhs(rhs);
 }
 
+/* What its client sends of it is here. */
+static void arrive(qk_rhs_t *rhs, uint64_t checksum) {
+  if (rhs->job->joined || rhs->job->bricks)
+    qk_bricks_arrived(rhs);
+  else
+    qk_rhs_complete(rhs, checksum);
+}
+
+/* The memory that it goes into; NULL: it is not wanted. */
+static qk_rhs_t *place_of(const qk_rhs_t *rhs) {
+  qk_rhs_t *whole = qk_rhs_whole(rhs);
+  const bool wanted =
+      rhs->state == QK_RHS_UPLOADING && whole && whole->state == QK_RHS_UPLOADING;
+  return wanted ? whole : NULL;
+}
+
 static qk_status_t check_chunk(const qk_job_t *job, const qk_frame_t *f, qk_err_t *err) {
   if (f->rhs >= job->nrhs)
     return qk_fail(err, QK_BAD_PROTOCOL, "rhs = %u of a request of %u", f->rhs, job->nrhs);
-  if (f->field_bytes != job->field_bytes)
+  if (f->field_bytes != job->part_bytes)
     return qk_fail(err, QK_BAD_PROTOCOL, "field_bytes = %llu: a field has %llu",
-                   (unsigned long long)f->field_bytes, (unsigned long long)job->field_bytes);
-  uint64_t begin = f->rhs * job->field_bytes + f->offset, end = begin + f->chunk_bytes;
+                   (unsigned long long)f->field_bytes, (unsigned long long)job->part_bytes);
+  uint64_t begin = f->rhs * job->part_bytes + f->offset, end = begin + f->chunk_bytes;
   if (end > job->upload_until)
     return qk_fail(err, QK_BAD_PROTOCOL, "chunk up to %llu is over the credit of %llu",
                    (unsigned long long)end, (unsigned long long)job->upload_until);
@@ -69,19 +88,21 @@ static void leave_all(qk_job_t *job) {
 /* Its transfer, with a piece under way, and its segment if it is to be kept. */
 static qk_status_t start_chunk(qk_rhs_t *rhs, bool by_blocks, qk_transfer_t **out, qk_err_t *err) {
   qk_job_t *job = rhs->job;
-  const bool wanted = rhs->state == QK_RHS_UPLOADING;
+  qk_rhs_t *place = place_of(rhs);
   qk_transfer_t *t = transfer_of(rhs);
   if (!t) {
     t = qk_transfer_create(rhs, by_blocks);
     if (!t) return qk_fail(err, QK_NO_MEMORY, "no memory for an upload");
+    qk_transfer_set_part(t, &job->brick, qk_job_gate(job));
     qk_list_append(&job->arriving, &t->link);
   }
-  if (wanted && !rhs->source) {
-    const qk_status_t s = qk_shm_create_bare(job->space, job->field_bytes, &rhs->source, err);
+  if (place && !place->source) {
+    const qk_status_t s =
+        qk_shm_create_bare(job->space, place->job->field_bytes, &place->source, err);
     if (s != QK_OK) return s;
-    qk_marks_rhs(rhs);
+    qk_marks_rhs(place);
   }
-  qk_transfer_start(t, wanted ? rhs->source : NULL);
+  qk_transfer_start(t, place ? place->source : NULL);
   *out = t;
   return QK_OK;
 }
@@ -92,7 +113,7 @@ qk_status_t qk_job_upload(qk_job_t *job, const qk_frame_t *f, double now, qk_chu
   *chunk = (qk_chunk_t){NULL};
   qk_status_t s = check_chunk(job, f, err);
   if (s != QK_OK) return s;
-  const uint64_t begin = f->rhs * job->field_bytes + f->offset, end = begin + f->chunk_bytes;
+  const uint64_t begin = f->rhs * job->part_bytes + f->offset, end = begin + f->chunk_bytes;
   if (end <= job->upload_due) return QK_OK;
   qk_rhs_t *rhs = &job->rhs[f->rhs];
   const qk_transfer_t *begun = transfer_of(rhs);
@@ -101,9 +122,9 @@ qk_status_t qk_job_upload(qk_job_t *job, const qk_frame_t *f, double now, qk_chu
                    1 + f->by_blocks, 1 + begun->by_blocks);
   qk_err_t why = {0};
   s = start_chunk(rhs, f->by_blocks, &chunk->transfer, &why);
-  if (s != QK_OK && rhs->state == QK_RHS_UPLOADING) {
-    end_without_memory(rhs, why.text, now);
-    *failed = rhs;
+  if (s != QK_OK && place_of(rhs)) {
+    *failed = place_of(rhs);
+    end_without_memory(*failed, why.text, now);
     s = start_chunk(rhs, f->by_blocks, &chunk->transfer,
                     &why); /* what it has to say is read all the same */
   }
@@ -127,7 +148,7 @@ qk_job_t *qk_job_uploaded(const qk_chunk_t *chunk, const uint64_t *checksum, con
   if (!qk_transfer_finish(t)) return NULL;
   qk_rhs_t *rhs = t->owner;
   qk_job_t *job = rhs->job;
-  const bool wanted = rhs->state == QK_RHS_UPLOADING;
+  qk_rhs_t *place = place_of(rhs);
   job->chunks--;
   if (checksum && wrote->code == QK_OK && !qk_transfer_has_checksum(t, *checksum)) {
     qk_fail(err, QK_BAD_CHECKSUM, "right-hand side %u: its checksum is %016llx, not %016llx",
@@ -137,11 +158,11 @@ qk_job_t *qk_job_uploaded(const qk_chunk_t *chunk, const uint64_t *checksum, con
   }
   job->upload_next = job->chunks > 0 ? chunk->end : job->upload_due;
   qk_marks_job(job);
-  if (wanted && wrote->code != QK_OK) {
-    end_without_memory(rhs, wrote->text, now);
-    *failed = rhs;
-  } else if (wanted && checksum) {
-    complete(rhs, *checksum);
+  if (place && wrote->code != QK_OK) {
+    end_without_memory(place, wrote->text, now);
+    *failed = place;
+  } else if (place && checksum) {
+    arrive(rhs, *checksum);
     *ready = rhs;
   }
   if (checksum) qk_transfer_leave(t);
@@ -151,35 +172,51 @@ qk_job_t *qk_job_uploaded(const qk_chunk_t *chunk, const uint64_t *checksum, con
 /* ---- whole fields -------------------------------------------------------------------------- */
 
 uint32_t qk_job_next_put(const qk_job_t *job) {
-  return (uint32_t)(job->upload_next / job->field_bytes);
+  return (uint32_t)(job->upload_next / job->part_bytes);
 }
 
 /* Moves the upload to the end of the field; false if it is already beyond it, or was set back. */
 static bool pass_field(qk_job_t *job, uint32_t rhs) {
-  const uint64_t end = (rhs + 1) * job->field_bytes;
+  const uint64_t end = (rhs + 1) * job->part_bytes;
   if (end <= job->upload_next || rhs > qk_job_next_put(job)) return false;
   leave_chunks(&job->rhs[rhs]);
   job->upload_next = end;
   if (job->upload_due < end) job->upload_due = end;
   qk_marks_job(job);
-  return job->rhs[rhs].state == QK_RHS_UPLOADING;
+  return place_of(&job->rhs[rhs]) != NULL;
 }
 
 void qk_rhs_fill(qk_rhs_t *rhs, qk_shm_t *field, double now) {
   QK_ASSERT(rhs->state == QK_RHS_UPLOADING && !rhs->source);
   rhs->source = field;
   rhs->job->used_at = now;
-  complete(rhs, 0);
+  qk_rhs_complete(rhs, 0);
 }
 
 qk_status_t qk_job_check_put(const qk_job_t *job, uint32_t rhs, uint32_t next, bool *wanted,
                              qk_err_t *err) {
-  if (!qk_job_is_upload(job) || rhs >= job->nrhs)
+  if (!qk_job_has_stream(job) || rhs >= job->nrhs)
     return qk_fail(err, QK_BAD_PROTOCOL, "rhs = %u of a request of %u: expects no upload", rhs,
                    job->nrhs);
   if (rhs > next) return qk_fail(err, QK_BAD_PROTOCOL, "rhs = %u where %u is next", rhs, next);
-  *wanted = rhs == next && job->rhs[rhs].state == QK_RHS_UPLOADING;
+  *wanted = rhs == next && place_of(&job->rhs[rhs]) != NULL;
   return QK_OK;
+}
+
+qk_shm_t *qk_job_put_into(const qk_rhs_t *rhs, qk_err_t *err) {
+  qk_rhs_t *place = place_of(rhs);
+  qk_fail(err, QK_CANCELLED, "right-hand side %u has ended", rhs->index);
+  if (!place) return NULL;
+  *err = (qk_err_t){0};
+  if (!place->source) {
+    if (qk_shm_create_bare(place->job->space, place->job->field_bytes, &place->source, err) !=
+        QK_OK) {
+      err->code = QK_NO_MEMORY;
+      return NULL;
+    }
+    qk_marks_rhs(place);
+  }
+  return place->source;
 }
 
 void qk_job_put(qk_job_t *job, uint32_t index, qk_shm_t *field, uint64_t checksum,
@@ -190,9 +227,11 @@ void qk_job_put(qk_job_t *job, uint32_t index, qk_shm_t *field, uint64_t checksu
     qk_shm_destroy(field);
     return;
   }
-  qk_marks_release(job, rhs->source); /* what had come of it in chunks */
-  rhs->source = field;
-  complete(rhs, checksum);
+  if (field) {
+    qk_marks_release(job, rhs->source); /* what had come of it in chunks */
+    rhs->source = field;
+  }
+  arrive(rhs, checksum);
   *ready = rhs;
 }
 
@@ -200,6 +239,6 @@ void qk_job_put_failed(qk_job_t *job, uint32_t index, const char *why, double no
                        qk_rhs_t **failed) {
   *failed = NULL;
   if (!pass_field(job, index)) return;
-  *failed = &job->rhs[index];
+  *failed = place_of(&job->rhs[index]);
   end_without_memory(*failed, why, now);
 }

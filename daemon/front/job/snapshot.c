@@ -6,6 +6,7 @@
 
 #include "daemon/base/assert.h"
 #include "daemon/base/mem.h"
+#include "daemon/front/job/bricks.h"
 
 /* ---- taking ---------------------------------------------------------------------------------- */
 
@@ -44,6 +45,8 @@ static void record_new(qk_new_request_t *record, const qk_job_t *job) {
   *record = (qk_new_request_t){.request = job->request,
                                .contraction = job->contraction != NULL,
                                .field = job->field != NULL,
+                               .joined = job->joined,
+                               .has_token = job->bricks != NULL,
                                .message = job->message,
                                .message_bytes = job->message_bytes,
                                .accepted_at = job->accepted_at,
@@ -52,13 +55,22 @@ static void record_new(qk_new_request_t *record, const qk_job_t *job) {
                                .shape = job->shape,
                                .config = job->config};
   memcpy(record->client_id, job->client_id, sizeof record->client_id);
+  if (job->bricks) memcpy(record->token, job->bricks->token, sizeof record->token);
   if (job->user) snprintf(record->user, sizeof record->user, "%s", qk_sched_user_name(job->user));
+}
+
+/* How far each part is. */
+static void record_parts(qk_job_record_t *record, uint32_t *arrived, const qk_bricks_t *b) {
+  record->nparts = b->count;
+  record->arrived = arrived;
+  for (uint32_t p = 0; p < b->count; p++) arrived[p] = b->part[p].arrived;
 }
 
 static qk_job_record_t *record_job(qk_job_t *job, size_t *bytes) {
   uint32_t n = 0;
   for (uint32_t i = 0; i < job->nrhs; i++) n += is_due(&job->rhs[i]);
-  const size_t size = sizeof(qk_job_record_t) + n * sizeof(qk_rhs_record_t);
+  const size_t parts = job->bricks ? job->bricks->count * sizeof(uint32_t) : 0,
+               size = sizeof(qk_job_record_t) + n * sizeof(qk_rhs_record_t) + parts;
   qk_job_record_t *record = qk_calloc(1, size);
   if (!record) return NULL;
   *bytes += size;
@@ -70,6 +82,7 @@ static qk_job_record_t *record_job(qk_job_t *job, size_t *bytes) {
   record->keeps_spool = job->field != NULL;
   record->upload_next = job->upload_next;
   record->forgotten = job->forgotten;
+  if (parts > 0) record_parts(record, (uint32_t *)(void *)&record->rhs[n], job->bricks);
   if (record->is_new) record_new(&record->new_request, job);
   for (uint32_t i = 0; i < job->nrhs; i++) {
     if (!is_due(&job->rhs[i])) continue;

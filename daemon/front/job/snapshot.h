@@ -32,7 +32,9 @@ typedef struct qk_new_request {
   uint8_t client_id[QK_CLIENT_ID];
   char user[QK_USER_MAX + 1];
   uint64_t request;
-  bool contraction, field;
+  bool contraction, field, joined;
+  bool has_token; /* others may join it */
+  uint8_t token[QK_CLIENT_ID];
   const uint8_t *message; /* the job's, and the record's once that has been destroyed */
   size_t message_bytes;
   double accepted_at, deadline; /* deadline: 0: none */
@@ -52,6 +54,8 @@ typedef struct qk_job_record {
   qk_new_request_t new_request; /* of a new one */
   uint64_t upload_next;
   bool forgotten;
+  uint32_t nparts;
+  uint32_t *arrived; /* [nparts], in the memory of the record */
   uint32_t nrhs;
   qk_rhs_record_t rhs[];
 } qk_job_record_t;

@@ -6,6 +6,7 @@
 #include <zmq.h>
 
 #include "daemon/base/log.h"
+#include "daemon/front/job/bricks.h"
 #include "daemon/front/net/data.h"
 #include "daemon/front/net/net.h"
 #include "daemon/front/net/reply.h"
@@ -169,8 +170,9 @@ static void on_grant(const ask_t *ask) {
     if (rhs->state == QK_RHS_ACKED) return;
     job->used_at = qk_service_now(net->service);
     qk_rhs_grant(rhs, grant->until, grant->has_from ? &grant->from : NULL, &err);
-    if (err.code == QK_OK && rhs->state == QK_RHS_ENDED && rhs->outcome.written && !rhs->solution &&
-        !rhs->spilled)
+    const qk_rhs_t *whole = qk_rhs_whole(rhs);
+    if (err.code == QK_OK && rhs->state == QK_RHS_ENDED && rhs->outcome.written &&
+        !(whole && (whole->solution || whole->spilled)))
       qk_fail(&err, QK_EXPIRED, "rhs %u: the solution was held for %.0f s only", grant->rhs,
               job->sink == QUARK__SINK__SINK_KEEP ? job->keep : net->service->settings->fetch_time);
     if (err.code == QK_OK) qk_data_offer(net, rhs);
@@ -201,7 +203,7 @@ static void on_ack(const ask_t *ask) {
   for (uint32_t i = 0; i < job->nrhs && ack->n_rhs == 0 && qk_filing_told(job); i++)
     if (job->rhs[i].state == QK_RHS_ENDED) acknowledge(net, &job->rhs[i]);
   if (err.code != QK_OK) complain(net, ask->session, ack->request, &err);
-  if (job->acked == job->nrhs && qk_kept_count(job) == 0) {
+  if (qk_job_is_over(job)) {
     qk_log(QK_LOG_INFO, "job", job->name, "over");
     qk_queue_forget(net->service, job);
   }
@@ -226,8 +228,14 @@ static void on_attach(const ask_t *ask) {
   const Quark__Attach *attach = ask->message->attach;
   qk_job_t *job = qk_session_job(session, attach->request);
   qk_err_t err = {0};
-  if (job) {
+  if (job && !job->joined) {
     qk_reply_attach(net, session, job);
+    return;
+  }
+  if (job) {
+    qk_fail(&err, QK_BAD_ARGUMENT, "request %llu is a part of another: JOIN it again",
+            (unsigned long long)attach->request);
+    complain(net, session, attach->request, &err);
     return;
   }
   qk_fail(&err, QK_NOT_FOUND, "request %llu does not exist: released, expired or never accepted",
@@ -240,6 +248,13 @@ static void on_cancel(const ask_t *ask) {
   const Quark__Cancel *cancel = ask->message->cancel;
   qk_job_t *job = find_job_of(ask, cancel->request, cancel->n_rhs, cancel->rhs);
   if (!job) return;
+  if (job->joined) {
+    qk_err_t err = {0};
+    qk_fail(&err, QK_BAD_ARGUMENT, "request %llu is a part of another: its owner cancels it",
+            (unsigned long long)cancel->request);
+    complain(net, ask->session, cancel->request, &err);
+    return;
+  }
   for (size_t i = 0; i < cancel->n_rhs; i++)
     qk_queue_cancel(net->service, &job->rhs[cancel->rhs[i]], QK_CANCELLED, "");
   for (uint32_t i = 0; i < job->nrhs && cancel->n_rhs == 0; i++)
@@ -256,8 +271,8 @@ static void on_field_open(const ask_t *ask) {
 static void on_join(const ask_t *ask) {
   const Quark__Join *join = ask->message->join;
   qk_err_t err = {0};
-  qk_fail(&err, QK_UNSUPPORTED, "parts of requests are not served");
-  qk_reply_rejected(ask->net, &ask->session->control, join->request, &err);
+  if (qk_admit_join(ask->net->service, ask->session, join, &err) != QK_OK)
+    qk_reply_rejected(ask->net, &ask->session->control, join->request, &err);
 }
 
 static void on_submit(const ask_t *ask) {

@@ -30,7 +30,7 @@ static bool send_span(qk_net_t *net, const qk_session_t *session, qk_rhs_t *rhs)
                             .request = rhs->job->request,
                             .by_blocks = session->by_blocks,
                             .rhs = rhs->index,
-                            .field_bytes = rhs->job->field_bytes};
+                            .field_bytes = rhs->job->part_bytes};
   qk_parcel_t *p = qk_parcel_to_send(&session->data, &frame);
   if (!p) return false;
   if (qk_rhs_send(rhs, QK_DATA_SPAN, session->by_blocks) != QK_OK) {

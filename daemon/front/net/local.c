@@ -12,6 +12,7 @@
 
 #include "daemon/base/log.h"
 #include "daemon/base/mem.h"
+#include "daemon/front/job/bricks.h"
 #include "daemon/front/net/net.h"
 #include "daemon/front/service/upload.h"
 #include "daemon/front/storage/copy.h"
@@ -156,7 +157,7 @@ static void on_fetch(peer_t *peer, const qk_session_t *session, const Quark__Loc
   qk_net_t *net = peer->local->net;
   qk_job_t *job = qk_session_job(session, fetch->request);
   const qk_rhs_t *rhs = job && fetch->rhs < job->nrhs ? &job->rhs[fetch->rhs] : NULL;
-  const bool there = rhs && rhs->solution && qk_rhs_bytes(rhs) > 0 && !qk_marks_lack_rhs(rhs);
+  const bool there = rhs && !job->bricks && rhs->solution && qk_rhs_bytes(rhs) > 0 && !qk_marks_lack_rhs(rhs);
   const int fd = there ? qk_shm_open(rhs->solution, O_RDONLY) : -1;
   const uint64_t bytes = fd >= 0 ? qk_rhs_bytes(rhs) : 0;
   if (fd >= 0) {
@@ -196,9 +197,9 @@ static void deliver(put_t *put) {
   if (put->copy.err.code != QK_OK) {
     qk_job_put_failed(job, put->rhs, put->copy.err.text, qk_service_now(net->service), &failed);
   } else {
-    if (put->copy.field) {
-      net->service->count.bytes_in += job->field_bytes;
-      net->service->count.bytes_local += job->field_bytes;
+    if (put->copy.bytes > 0) { /* it was copied */
+      net->service->count.bytes_in += job->part_bytes;
+      net->service->count.bytes_local += job->part_bytes;
     }
     qk_job_put(job, put->rhs, put->copy.field, put->copy.checksum, &ready);
     put->copy.field = NULL;
@@ -219,14 +220,22 @@ static void after_copy(qk_copy_t *copy) {
   let_go(peer);
 }
 
+static qk_status_t start_copying(put_t *put, const qk_job_t *job) {
+  uv_loop_t *loop = put->peer->poll.loop;
+  if (!job->bricks && !job->joined)
+    return qk_copy_start(&put->copy, loop, job->space, job->field_bytes, after_copy);
+  const qk_shm_t *whole = qk_job_put_into(&job->rhs[put->rhs], &put->copy.err);
+  if (!whole) return put->copy.err.code;
+  return qk_copy_start_part(&put->copy, loop, whole, &job->brick, qk_job_gate(job), after_copy);
+}
+
 static void start_copy(put_t *put) {
   peer_t *peer = put->peer;
   const qk_session_t *session = session_of(peer);
   const qk_job_t *job = session ? qk_session_job(session, put->request) : NULL;
   put->state = DONE;
   if (!put->wanted || !job) return;
-  if (qk_copy_start(&put->copy, peer->poll.loop, job->space, job->field_bytes, after_copy) != QK_OK)
-    return;
+  if (start_copying(put, job) != QK_OK) return;
   put->state = COPYING;
   peer->holds++;
 }
@@ -271,7 +280,7 @@ static bool on_put(peer_t *peer, const qk_session_t *session, const Quark__Local
   if (!job)
     qk_fail(&err, QK_BAD_PROTOCOL, "a field of a request that was not accepted");
   else if (qk_job_check_put(job, m->rhs, next_put(peer, job), &wanted, &err) == QK_OK)
-    qk_copy_check(fd, m->offset, job->field_bytes, &err);
+    qk_copy_check(fd, m->offset, job->part_bytes, &err);
   put_t *put = err.code == QK_OK ? qk_calloc(1, sizeof *put) : NULL;
   if (!put) {
     offend(peer, err.code != QK_OK ? err.text : "no memory for a field");

@@ -8,6 +8,7 @@
 
 #include "daemon/base/fault.h"
 #include "daemon/base/version.h"
+#include "daemon/front/job/bricks.h"
 #include "daemon/front/net/net.h"
 #include "daemon/front/service/admit.h"
 #include "daemon/front/service/sessions.h"
@@ -227,7 +228,7 @@ void qk_reply_begin(qk_net_t *net, qk_session_t *session) {
 void qk_reply_welcome(qk_net_t *net, const qk_session_t *session, bool resumed) {
   Quark__ServerMessage m = QUARK__SERVER_MESSAGE__INIT;
   Quark__Welcome welcome = QUARK__WELCOME__INIT;
-  uint32_t feature[] = {QK_FEATURE_FIELDS,    QK_FEATURE_WORK,           QK_FEATURE_STOPPING,
+  uint32_t feature[] = {QK_FEATURE_FIELDS, QK_FEATURE_JOIN,   QK_FEATURE_WORK,           QK_FEATURE_STOPPING,
                         QK_FEATURE_ACTIONS,   QK_FEATURE_DATA_ENDPOINTS, QK_FEATURE_BLOCK_SUMS,
                         QK_FEATURE_FLAVOUR,   QK_FEATURE_EVOLVE,         QK_FEATURE_COLUMN_FLAVOUR,
                         QK_FEATURE_SINGLE_RHS};
@@ -263,10 +264,14 @@ void qk_reply_welcome(qk_net_t *net, const qk_session_t *session, bool resumed) 
 static void set_accepted(Quark__Accepted *accepted, const qk_job_t *job, bool repeated) {
   quark__accepted__init(accepted);
   accepted->request = job->request;
-  accepted->field_bytes = job->field_bytes;
+  accepted->field_bytes = job->part_bytes;
   accepted->upload_next = job->upload_next;
   accepted->upload_until = job->upload_until;
   accepted->repeated_submit = repeated;
+  accepted->has_join = job->bricks != NULL;
+  if (job->bricks) accepted->join = (ProtobufCBinaryData){QK_CLIENT_ID, job->bricks->token};
+  accepted->has_nrhs = job->joined;
+  accepted->nrhs = job->nrhs;
 }
 
 static bool attached_to(qk_net_t *net, qk_session_t *session, qk_job_t *job) {
@@ -396,7 +401,8 @@ static qk_sent_t send_result(qk_net_t *net, const qk_session_t *session, const q
   result.attempt = rhs->attempt;
   result.has_queue_seconds = rhs->started_at > 0;
   result.queue_seconds = rhs->started_at - rhs->queue.since;
-  if (rhs->job->field) set_field(&result, rhs);
+  const qk_rhs_t *whole = qk_rhs_whole(rhs);
+  if (whole && whole->job->field) set_field(&result, whole);
   m.body_case = QUARK__SERVER_MESSAGE__BODY_RESULT;
   m.result = &result;
   return send_about(net, &session->control, rhs->job, &m);

@@ -8,10 +8,12 @@
 
 #include "daemon/base/log.h"
 #include "daemon/base/plural.h"
+#include "daemon/front/job/bricks.h"
 #include "daemon/front/host/runtime.h"
 #include "daemon/front/service/fields.h"
 #include "daemon/front/service/filing.h"
 #include "daemon/front/service/job_hooks.h"
+#include "daemon/front/service/joins.h"
 #include "daemon/front/service/limits.h"
 #include "daemon/front/service/queue.h"
 #include "daemon/front/service/setups.h"
@@ -108,6 +110,10 @@ static bool on_session(void *arg, const qk_session_row_t *row, qk_err_t *why) {
 /* Where the upload continues: before the first incomplete field of which either nothing or all
  * expected bytes are here; after a field that has ended during its upload. */
 static void restore_upload(qk_job_t *job, uint64_t next) {
+  if (job->bricks) {
+    qk_bricks_resume(job, next);
+    return;
+  }
   const uint64_t part = next % job->field_bytes;
   if (part > 0 && !job->rhs[next / job->field_bytes].source) next += job->field_bytes - part;
   for (uint32_t i = 0; i < job->nrhs; i++) {
@@ -117,6 +123,35 @@ static void restore_upload(qk_job_t *job, uint64_t next) {
       next = begin;
   }
   qk_job_resume_upload(job, next);
+}
+
+/* The request that a row of a part has joined; NULL: it is over. */
+static qk_job_t *whole_of(const qk_service_t *service, const qk_job_row_t *row) {
+  Quark__Join *m = quark__join__unpack(NULL, row->message_bytes, row->message);
+  const qk_session_t *owner = m && m->owner.len == QK_CLIENT_ID
+                                  ? qk_session_by_id(&service->sessions, m->owner.data)
+                                  : NULL;
+  qk_job_t *whole = owner ? qk_session_job(owner, m->owner_request) : NULL;
+  const bool there = whole && whole->bricks && !whole->forgotten &&
+                     m->part < whole->bricks->count && !whole->bricks->part[m->part].job &&
+                     (int)m->part != whole->bricks->own;
+  if (m) quark__join__free_unpacked(m, NULL);
+  return there ? whole : NULL;
+}
+
+static qk_status_t make_part(const scene_t *scene, const qk_job_row_t *row,
+                             const qk_terms_t *given, qk_job_t **job, qk_err_t *err) {
+  Quark__Join *m = quark__join__unpack(NULL, row->message_bytes, row->message);
+  const qk_job_t *whole = whole_of(scene->service, row);
+  qk_status_t status = QK_BAD_FORMAT;
+  if (m && whole) {
+    qk_terms_t terms = *given;
+    terms.shape = &whole->shape;
+    terms.config = whole->config;
+    status = qk_job_create_part(m, whole, &terms, job, err);
+  }
+  if (m) quark__join__free_unpacked(m, NULL);
+  return status;
 }
 
 static qk_status_t make_field(const qk_job_row_t *row, const qk_terms_t *given, qk_job_t **job,
@@ -161,15 +196,19 @@ static qk_status_t make_submit(const scene_t *scene, const qk_job_row_t *row,
 static qk_status_t remake(const scene_t *scene, qk_session_t *session, const qk_job_row_t *row,
                           qk_job_t **job, qk_err_t *err) {
   const qk_service_t *service = scene->service;
-  qk_setup_t *setup = row->field ? service->depot : setup_of(scene, row->setup);
+  const qk_job_t *whole = row->joined ? whole_of(service, row) : NULL;
+  qk_setup_t *setup = whole        ? whole->setup
+                      : row->field ? service->depot
+                                   : setup_of(scene, row->setup);
   if (!setup) return qk_fail(err, QK_NOT_FOUND, "its setup is not there");
-  if (row->setup == 0 && scene->nameless && !row->field)
+  if (row->setup == 0 && scene->nameless && !row->field && !whole)
     return qk_fail(err, QK_NOT_FOUND, "its operator is not known");
   qk_shape_t shape = setup->shape;
   uint64_t config = setup->digest;
   if (qk_rows_lattice(row->lattice, &shape, &config, err) != QK_OK) return err->code;
+  if (whole) shape = whole->shape;
   if (shape.dims[0] == 0) return qk_fail(err, QK_NOT_FOUND, "its lattice is not known");
-  if (setup->shape.dims[0] == 0 && !row->field) { /* its note is lost */
+  if (setup->shape.dims[0] == 0 && !row->field && !whole) { /* its note is lost */
     setup->shape = shape;
     setup->digest = config;
   }
@@ -189,7 +228,8 @@ static qk_status_t remake(const scene_t *scene, qk_session_t *session, const qk_
                             .user = session->user,
                             .keep = service->settings->keep_time,
                             .again = true};
-  qk_status_t status = row->field         ? make_field(row, &terms, job, err)
+  qk_status_t status = whole              ? make_part(scene, row, &terms, job, err)
+                       : row->field       ? make_field(row, &terms, job, err)
                        : row->contraction ? make_contraction(row, &terms, job, err)
                                           : make_submit(scene, row, &terms, job, err);
   if (status == QK_OK) status = qk_rows_check_job(row, *job, err);
@@ -218,41 +258,77 @@ static void give_up(qk_service_t *service, qk_job_t *job, const qk_err_t *why) {
 static void enter(scene_t *scene, qk_session_t *session, qk_job_t *job) {
   qk_service_t *service = scene->service;
   qk_err_t err = {0};
-  const bool other = qk_restore_is_of_another(job);
+  const bool other = !job->joined && qk_restore_is_of_another(job);
   qk_session_adopt(session, job);
   if (job->field && (job->rhs[0].kept || job->ended == 0)) qk_fields_enter(service, job);
   if (other)
     qk_fail(&err, QK_ENGINE_LOST, "the gauge configuration has changed");
   else if (qk_kept_bind(session, job, &err) != QK_OK)
     err.code = QK_NOT_FOUND; /* it was there when the job was accepted */
-  else if (job->ended < job->nrhs && job->setup->index < 0 && !job->field)
+  else if (job->ended < job->nrhs && job->setup->index < 0 && !job->field && !job->joined)
     qk_setups_place(job->setup, &err);
-  if (err.code == QK_OK && job->ended < job->nrhs && !qk_fields_bind_again(job->setup))
+  if (err.code == QK_OK && job->ended < job->nrhs && !job->joined &&
+      !qk_fields_bind_again(job->setup))
     qk_fail(&err, QK_NOT_FOUND, "the links of its setup are gone: send them again");
   if (err.code != QK_OK) give_up(service, job, &err);
   qk_queue_open(job);
   qk_upload_promise(job);
   for (uint32_t i = 0; i < job->nrhs; i++) {
     qk_rhs_t *rhs = &job->rhs[i];
-    if (!qk_job_is_upload(job) && rhs->state == QK_RHS_QUEUED) qk_queue_push(service, rhs);
-    if (!qk_job_is_upload(job)) continue;
+    if (!qk_job_is_upload(job) && !job->joined && rhs->state == QK_RHS_QUEUED)
+      qk_queue_push(service, rhs);
+    if (!qk_job_is_upload(job) || job->joined) continue;
     qk_upload_push(service, rhs);
     if (rhs->state == QK_RHS_QUEUED || rhs->unsaved) qk_upload_spool(service, rhs);
   }
   qk_filing_begin(job);
   scene->jobs++;
   scene->own += job->setup->id == 0 && !job->field;
-  scene->rhs += job->nrhs - job->ended;
+  scene->rhs += job->joined ? 0 : job->nrhs - job->ended;
   if (other && qk_kept_count(job) > 0) qk_queue_expire(service, job);
 }
 
 static void discard_output(qk_service_t *service, const qk_job_row_t *row) {
-  Quark__Submit *m = row->contraction || row->field
+  Quark__Submit *m = row->contraction || row->field || row->joined
                          ? NULL
                          : quark__submit__unpack(NULL, row->message_bytes, row->message);
   if (!m) return;
   qk_filing_discard(service, row->client_id, m);
   quark__submit__free_unpacked(m, NULL);
+}
+
+/* How far they were. Solutions stay until all who have joined are back. */
+static void restore_parts(const qk_job_row_t *row, qk_job_t *job) {
+  qk_bricks_t *b = job->bricks;
+  if (!b) return;
+  memcpy(b->token, row->token, sizeof b->token);
+  for (uint32_t p = 0; p < b->count; p++)
+    memcpy(&b->part[p].arrived, row->arrived + p * sizeof(uint32_t), sizeof(uint32_t));
+  for (uint32_t i = 0; i < job->nrhs; i++) job->rhs[i].others = 1;
+}
+
+/* A solution of which its client knows, and that is made again, is another one. */
+static void join_again(qk_service_t *service, const qk_job_row_t *row, qk_job_t *job) {
+  qk_job_t *whole = whole_of(service, row);
+  qk_err_t err = {0};
+  for (uint32_t i = 0; i < job->nrhs; i++) {
+    qk_rhs_t *rhs = &whole->rhs[i];
+    if (job->rhs[i].attempt >= rhs->attempt && rhs->state < QK_RHS_ENDED && job->rhs[i].recorded)
+      rhs->attempt = job->rhs[i].attempt + 1;
+    job->rhs[i].recorded = job->rhs[i].state == QK_RHS_ACKED;
+  }
+  qk_bricks_join(job, whole, qk_service_now(service), &err);
+  if (qk_job_is_upload(job)) qk_bricks_resume(job, row->upload_next);
+  for (uint32_t i = 0; i < job->nrhs; i++) /* nothing is sent before it is recorded */
+    if (job->rhs[i].state == QK_RHS_ENDED) job->rhs[i].marked = true;
+}
+
+/* All who had joined are back: what is complete goes on, what nobody needs goes. */
+static void go_on_with_parts(qk_service_t *service, qk_job_t *job) {
+  for (uint32_t i = 0; job->bricks && i < job->nrhs; i++) {
+    qk_rhs_let_go_part(&job->rhs[i]);
+    if (qk_job_is_upload(job)) qk_joins_check(service, &job->rhs[i]);
+  }
 }
 
 static bool on_job(void *arg, const qk_job_row_t *row, qk_err_t *why) {
@@ -266,12 +342,17 @@ static bool on_job(void *arg, const qk_job_row_t *row, qk_err_t *why) {
     qk_marks_drop_row(qk_journal_marks(service->journal), row->id);
     return true;
   }
+  if (row->joined && !whole_of(service, row)) { /* it has ended before */
+    qk_marks_drop_row(qk_journal_marks(service->journal), row->id);
+    return true;
+  }
   if (!session) qk_fail(why, QK_BAD_FORMAT, "there is no session of its client");
   if (!session || remake(scene, session, row, &job, why) != QK_OK) return false;
   job->entry.id = row->id;
   job->entry.written = true;
   job->deadline = !row->has_deadline ? 0 : row->deadline > PASSED ? row->deadline : PASSED;
   scene->job = job;
+  restore_parts(row, job);
   for (uint32_t i = 0; i < job->nrhs; i++)
     job->rhs[i].attempt = qk_journal_is_recovered(service->journal); /* until its row is read */
   const qk_status_t status =
@@ -283,7 +364,9 @@ static bool on_job(void *arg, const qk_job_row_t *row, qk_err_t *why) {
     return false;
   }
   if (status != QK_OK) qk_error("journal", "%s", err.text);
-  if (qk_job_is_upload(job) && !(job->field && job->ended > 0))
+  if (job->joined)
+    join_again(service, row, job);
+  else if (qk_job_is_upload(job) && !(job->field && job->ended > 0))
     restore_upload(job, row->upload_next);
   job->entry.marks = qk_journal_marks(service->journal);
   for (uint32_t i = 0; i < job->nrhs; i++)
@@ -305,7 +388,7 @@ static void bind_setups(qk_service_t *service) {
 }
 
 static bool is_over(const qk_job_t *job) {
-  return job->forgotten || (job->acked == job->nrhs && qk_kept_count(job) == 0);
+  return job->forgotten || qk_job_is_over(job);
 }
 
 /* Requests that were forgotten, but held by others: those are there now. */
@@ -315,6 +398,7 @@ static void forget_again(qk_service_t *service) {
     for (qk_link_t *l = session->jobs.next, *next; l != &session->jobs; l = next) {
       next = l->next;
       qk_job_t *job = QK_HOLDER(l, qk_job_t, link);
+      go_on_with_parts(service, job);
       if (is_over(job)) qk_queue_forget(service, job);
     }
   }

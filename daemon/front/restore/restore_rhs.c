@@ -209,13 +209,27 @@ static void restore_rhs(scene_t *scene, qk_rhs_t *rhs, const qk_rhs_t *row, cons
   rhs->marked = had && !outcome.written; /* lost, and stays so, whatever the next front finds */
 }
 
+/* Of a part: what its client has acknowledged; all else is that of the whole. `recorded`: its client
+ * may know of the end. */
+static void restore_part(const scene_t *scene, qk_rhs_t *rhs, const qk_rhs_t *row) {
+  rhs->attempt = row->attempt;
+  if (row->state == QK_RHS_ACKED) {
+    qk_rhs_end(rhs, &row->outcome, scene->now);
+    qk_rhs_ack(rhs);
+  }
+  rhs->recorded = row->state >= QK_RHS_ENDED;
+}
+
 bool qk_restore_rhs(void *arg, const qk_rhs_row_t *row, qk_err_t *why) {
   scene_t *scene = arg;
   qk_rhs_t *rhs = &scene->job->rhs[row->rhs.index];
+  if (scene->job->joined && row->damaged) return true;
   if (row->damaged)
     begin_anew(scene, rhs, &row->rhs);
   else if (qk_rows_check_rhs(row, scene->job, why) != QK_OK)
     return false;
+  else if (scene->job->joined)
+    restore_part(scene, rhs, &row->rhs);
   else
     restore_rhs(scene, rhs, &row->rhs, row->source, row->solution);
   if (scene->shortage.code != QK_OK) *why = scene->shortage;

@@ -4,9 +4,11 @@
 #include <string.h>
 
 #include "daemon/base/log.h"
+#include "daemon/front/job/bricks.h"
 #include "daemon/front/service/fields.h"
 #include "daemon/front/service/filing.h"
 #include "daemon/front/service/job_hooks.h"
+#include "daemon/front/service/joins.h"
 #include "daemon/front/service/limits.h"
 #include "daemon/front/service/queue.h"
 #include "daemon/front/service/setups.h"
@@ -35,19 +37,24 @@ static bool repeated(qk_service_t *service, qk_session_t *session, uint64_t requ
   return true;
 }
 
+static qk_status_t check_number(const qk_session_t *session, uint64_t request, qk_err_t *err) {
+  if (request > 0 && request <= session->newest)
+    return qk_fail(err, QK_EXPIRED, "request %llu has ended; %llu was accepted last",
+                   (unsigned long long)request, (unsigned long long)session->newest);
+  if (session->njobs == QK_CLIENT_REQUESTS_MAX)
+    return qk_fail(err, QK_BUSY, "all %d requests of this client are in use",
+                   QK_CLIENT_REQUESTS_MAX);
+  return QK_OK;
+}
+
 /* What does not depend on the request itself. */
 /* setup NULL: it needs none. */
 static qk_status_t check_state(const qk_service_t *service, const qk_session_t *session,
                                uint64_t request, const qk_setup_t *setup, qk_err_t *err) {
-  if (request > 0 && request <= session->newest)
-    return qk_fail(err, QK_EXPIRED, "request %llu has ended; %llu was accepted last",
-                   (unsigned long long)request, (unsigned long long)session->newest);
+  if (check_number(session, request, err) != QK_OK) return err->code;
   if (service->draining || service->stopping)
     return qk_fail(err, QK_SHUTTING_DOWN, "the daemon accepts no new work");
   if (setup && qk_setups_check(setup, err) != QK_OK) return err->code;
-  if (session->njobs == QK_CLIENT_REQUESTS_MAX)
-    return qk_fail(err, QK_BUSY, "all %d requests of this client are in use",
-                   QK_CLIENT_REQUESTS_MAX);
   return QK_OK;
 }
 
@@ -254,7 +261,7 @@ qk_status_t qk_admit_field(qk_service_t *service, qk_session_t *session,
     terms.again = here;
     qk_job_create_field(open, &terms, &job, err);
   }
-  if (job && here) job->upload_until = 0;
+  if (job && here) qk_bricks_drop(job);
   if (err->code == QK_OK) enter(service, session, job, err);
   if (err->code != QK_OK) return reject(service, session, open->request, cost, err);
   if (here)
@@ -262,4 +269,78 @@ qk_status_t qk_admit_field(qk_service_t *service, qk_session_t *session,
   else
     qk_fields_enter(service, job);
   return QK_OK;
+}
+
+/* ---- JOIN ------------------------------------------------------------------------------------ */
+
+/* The request that is to be joined; NULL with the reason. */
+static qk_job_t *find_whole(const qk_service_t *service, const qk_session_t *session,
+                            const Quark__Join *join, qk_err_t *err) {
+  const bool known = join->owner.len == QK_CLIENT_ID;
+  const qk_session_t *owner =
+      known ? qk_session_by_id(&service->sessions, join->owner.data) : NULL;
+  qk_job_t *whole = owner ? qk_session_job(owner, join->owner_request) : NULL;
+  if (!whole || !whole->bricks) {
+    qk_fail(err, QK_NOT_FOUND,
+            "owner_request = %llu: its owner has no request of this number whose fields go in "
+            "parts: over, or never accepted",
+            (unsigned long long)join->owner_request);
+    return NULL;
+  }
+  if (join->token.len == QK_CLIENT_ID &&
+      memcmp(join->token.data, whole->bricks->token, QK_CLIENT_ID) == 0 &&
+      qk_session_is_of(session, qk_sched_user_name(whole->user)))
+    return whole;
+  qk_fail(err, QK_DENIED, "token: it is not that of the request, or this is another user's");
+  return NULL;
+}
+
+static qk_status_t check_part(const qk_job_t *whole, uint32_t part, qk_err_t *err) {
+  if (part >= whole->bricks->count)
+    return qk_fail(err, QK_BAD_ARGUMENT, "part = %u: the grid has 0 .. %u", part,
+                   whole->bricks->count - 1);
+  if ((int)part == whole->bricks->own)
+    return qk_fail(err, QK_BAD_ARGUMENT, "part = %u: the owner has it itself", part);
+  return QK_OK;
+}
+
+/* The new job takes its part, and is let in; or it is destroyed. */
+static qk_status_t enter_part(qk_service_t *service, qk_session_t *session, qk_job_t *job,
+                              qk_job_t *whole, qk_err_t *err) {
+  qk_status_t status = qk_bricks_join(job, whole, qk_service_now(service), err);
+  if (status != QK_OK) {
+    qk_job_destroy(job);
+    return status;
+  }
+  if (qk_job_is_upload(job)) qk_bricks_resume(job, 0);
+  service->count.accepted++;
+  qk_marks_enter(qk_journal_marks(service->journal), job);
+  qk_session_adopt(session, job);
+  qk_log(QK_LOG_INFO, "job", job->name, "accepted: part %d of %s", job->part, whole->name);
+  service->events->accepted(service->events->arg, session, job, false);
+  qk_admit_repeat_results(service, session, job);
+  return QK_OK;
+}
+
+qk_status_t qk_admit_join(qk_service_t *service, qk_session_t *session, const Quark__Join *join,
+                          qk_err_t *err) {
+  qk_job_t *job = NULL;
+  if (join->request == 0) qk_fail(err, QK_BAD_ARGUMENT, "request = 0: must be greater");
+  if (err->code == QK_OK && repeated(service, session, join->request, &join->base, err))
+    return QK_OK;
+  if (err->code == QK_OK) check_number(session, join->request, err);
+  qk_job_t *whole = err->code == QK_OK ? find_whole(service, session, join, err) : NULL;
+  if (whole) check_part(whole, join->part, err);
+  if (err->code == QK_OK) qk_upload_check(service, 0, err);
+  if (err->code == QK_OK) {
+    qk_terms_t terms = terms_of(service, session, whole->setup);
+    terms.shape = &whole->shape;
+    terms.config = whole->config;
+    qk_job_create_part(join, whole, &terms, &job, err);
+  }
+  if (job) {
+    qk_joins_expire(whole, join->part);
+    enter_part(service, session, job, whole, err);
+  }
+  return err->code == QK_OK ? QK_OK : reject(service, session, join->request, 0, err);
 }

@@ -13,6 +13,9 @@ qk_status_t qk_admit_submit(qk_service_t *service, qk_session_t *session,
                             const Quark__Submit *submit, qk_err_t *err);
 qk_status_t qk_admit_contract(qk_service_t *service, qk_session_t *session,
                               const Quark__Contract *contract, qk_err_t *err);
+/* JOIN. *gone: nothing, or who had the part before has lost it. */
+qk_status_t qk_admit_join(qk_service_t *service, qk_session_t *session, const Quark__Join *join,
+                          qk_err_t *err);
 qk_status_t qk_admit_field(qk_service_t *service, qk_session_t *session,
                            const Quark__FieldOpen *open, qk_err_t *err);
 /* Tells the results of the job once more. */

@@ -12,6 +12,7 @@
 #include "daemon/base/links/links.h"
 #include "daemon/base/log.h"
 #include "daemon/base/mem.h"
+#include "daemon/front/job/bricks.h"
 #include "daemon/front/service/queue.h"
 
 static const char FIELD[] = "field:", DIGEST[] = "digest:";
@@ -131,6 +132,19 @@ static void find_site(const qk_job_t *job, uint64_t at, uint32_t x[4]) {
   for (int mu = 0; mu < 4; mu++, at /= dims[mu - 1]) x[mu] = (uint32_t)(at % dims[mu]);
 }
 
+/* " (part 3)", where it goes in parts. */
+static const char *name_part(const qk_job_t *job, const uint32_t x[4], char text[32]) {
+  uint32_t part = 0;
+  text[0] = '\0';
+  if (!job->bricks) return text;
+  for (int mu = 3; mu >= 0; mu--) {
+    const uint32_t parts = job->bricks->grid[mu];
+    part = part * parts + x[mu] / (job->shape.dims[mu] / parts);
+  }
+  snprintf(text, 32, " (part %u)", part);
+  return text;
+}
+
 static qk_status_t judge_digest(const qk_job_t *job, uint64_t digest, char *text, size_t size) {
   if (!job->field->has_digest || job->field->digest == digest) return QK_OK;
   snprintf(text, size, "%s the digest %016" PRIx64 ", FIELD_OPEN says %016" PRIx64,
@@ -141,12 +155,13 @@ static qk_status_t judge_digest(const qk_job_t *job, uint64_t digest, char *text
 static qk_status_t judge_term(const qk_job_t *job, const qk_clover_term_sum_t *sum, char *text,
                               size_t size) {
   uint32_t x[4];
+  char part[32];
   if (sum->bad == 0) return judge_digest(job, sum->digest, text, size);
   find_site(job, sum->site, x);
   snprintf(text, size,
-           "the clover term at x y z t = %u %u %u %u is not finite: number %d of 72; %llu numbers "
+           "the clover term at x y z t = %u %u %u %u%s is not finite: number %d of 72; %llu numbers "
            "are NaN or Inf",
-           x[0], x[1], x[2], x[3], sum->number, (unsigned long long)sum->bad);
+           x[0], x[1], x[2], x[3], name_part(job, x, part), sum->number, (unsigned long long)sum->bad);
   return QK_BAD_ARGUMENT;
 }
 
@@ -155,12 +170,14 @@ static qk_status_t judge(const qk_job_t *job, const qk_links_sum_t *sum, char *t
   const int bits = job->dtype == QUARK__DTYPE__DTYPE_F32 ? 32 : 64;
   const double limit = qk_links_limit(bits);
   uint32_t x[4];
+  char part[32];
   find_site(job, sum->site, x);
   if (!(sum->worst <= limit)) {
     snprintf(text, size,
-             "link U_%c at x y z t = %u %u %u %u is not SU(3): off by %.3g, the limit for %d bits "
+             "link U_%c at x y z t = %u %u %u %u%s is not SU(3): off by %.3g, the limit for %d bits "
              "is %g",
-             "xyzt"[sum->mu], x[0], x[1], x[2], x[3], sum -> worst, bits, limit);
+             "xyzt"[sum->mu], x[0], x[1], x[2], x[3], name_part(job, x, part), sum -> worst, bits,
+             limit);
     return QK_NOT_UNITARY;
   }
   if (qk_links_are_torn(sum)) {

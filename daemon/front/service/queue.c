@@ -6,12 +6,14 @@
 #include "daemon/base/assert.h"
 #include "daemon/base/log.h"
 #include "daemon/front/engines/cost.h"
+#include "daemon/front/job/bricks.h"
 #include "daemon/front/job/due.h"
 #include "daemon/front/state/digest.h"
 
 /* ---- open work ------------------------------------------------------------------------------- */
 
 void qk_queue_open(qk_job_t *job) {
+  if (job->joined) return; /* it counts with its whole */
   *qk_sched_user_open(job->user) += job->nrhs - job->ended;
   job->setup->open += job->nrhs - job->ended;
   job->setup->open_digits += (job->nrhs - job->ended) * qk_cost_digits(job);
@@ -33,7 +35,7 @@ int qk_queue_running(const qk_service_t *service) {
 
 /* ---- ends ------------------------------------------------------------------------------------ */
 
-void qk_queue_ended(qk_service_t *service, qk_rhs_t *rhs) {
+static void count_end(qk_service_t *service, const qk_rhs_t *rhs) {
   const qk_outcome_t *o = &rhs->outcome;
   --*qk_sched_user_open(rhs->job->user);
   rhs->job->setup->open--;
@@ -55,6 +57,10 @@ void qk_queue_ended(qk_service_t *service, qk_rhs_t *rhs) {
   qk_log(QK_LOG_DEBUG, "dispatch", rhs->job->name, "rhs %u: %s, residual %.3g, %llu iterations",
          rhs->index, qk_status_name(o->status), o->true_residual,
          (unsigned long long)o->iterations);
+}
+
+void qk_queue_ended(qk_service_t *service, qk_rhs_t *rhs) {
+  if (!rhs->job->joined) count_end(service, rhs);
   qk_digest_begin(&service->loop->uv, rhs);
   rhs->job->hooks->ended(rhs);
 }
@@ -162,6 +168,7 @@ void qk_queue_cancel(qk_service_t *service, qk_rhs_t *rhs, qk_status_t verdict, 
 
 void qk_queue_orphan(qk_service_t *service, qk_job_t *job) {
   qk_session_t *session = job->session;
+  job->hooks->leaves(job);
   if (session) session->njobs--;
   qk_job_leave(job);
   job->session = NULL;
@@ -180,7 +187,7 @@ void qk_queue_expire(qk_service_t *service, qk_job_t *job) {
   qk_log(QK_LOG_INFO, "job", job->name, "what it kept has expired");
   for (uint32_t i = 0; i < job->nrhs; i++)
     if (job->rhs[i].state >= QK_RHS_ENDED) qk_rhs_drop_solution(&job->rhs[i]);
-  if (job->acked == job->nrhs) qk_queue_forget(service, job);
+  if (qk_job_is_over(job)) qk_queue_forget(service, job);
 }
 
 /* ---- in parts -------------------------------------------------------------------------------- */

@@ -6,6 +6,7 @@
 #include "daemon/base/log.h"
 #include "daemon/front/job/due.h"
 #include "daemon/front/service/filing.h"
+#include "daemon/front/service/joins.h"
 #include "daemon/front/service/queue.h"
 
 static const double AGAIN = 0.05; /* seconds: at the next tick */
@@ -76,10 +77,11 @@ static double fetch_time(const qk_job_t *job) {
 static double drop_unfetched(qk_job_t *job, double now) {
   const double time = fetch_time(job);
   double next = INFINITY;
-  if (job->sink != QUARK__SINK__SINK_DOWNLOAD || job->acked == job->ended) return next;
+  if (job->sink != QUARK__SINK__SINK_DOWNLOAD || (job->acked == job->ended && !job->bricks))
+    return next;
   for (uint32_t i = 0; i < job->nrhs; i++) {
     qk_rhs_t *rhs = &job->rhs[i];
-    if (!(rhs->solution || rhs->spilled) || rhs->state != QK_RHS_ENDED) continue;
+    if (!(rhs->solution || rhs->spilled) || rhs->state < QK_RHS_ENDED) continue;
     if (now - rhs->ended_at > time)
       qk_rhs_drop_solution(rhs);
     else
@@ -130,6 +132,7 @@ static bool end_in_time(qk_service_t *service, const qk_session_t *session, qk_j
 
 static void tick_job(qk_service_t *service, qk_job_t *job, double now) {
   qk_session_t *session = job->session;
+  if (qk_joins_tick(service, job)) return;
   if (job->deadline > 0 && now >= job->deadline && job->ended < job->nrhs)
     qk_queue_end_job(service, job, QK_DEADLINE, "");
   else if (job->deadline > 0 && job->ended < job->nrhs)

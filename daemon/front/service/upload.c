@@ -7,7 +7,9 @@
 #include "daemon/base/clock.h"
 #include "daemon/base/log.h"
 #include "daemon/base/mem.h"
+#include "daemon/front/job/bricks.h"
 #include "daemon/front/service/fields.h"
+#include "daemon/front/service/joins.h"
 #include "daemon/front/service/queue.h"
 
 static const double AGAIN = 5;   /* seconds until the spool is tried again */
@@ -27,7 +29,7 @@ const char *qk_upload_trouble(const qk_service_t *service) {
 
 void qk_upload_promise(qk_job_t *job) {
   qk_service_t *service = job->setup->service;
-  const bool open = service->spool && qk_job_is_upload(job) && job->ended < job->nrhs;
+  const bool open = service->spool && qk_job_is_upload(job) && !job->joined && job->ended < job->nrhs;
   service->promised -= job->promised;
   job->promised = open ? (int64_t)((job->nrhs - job->entry.spooled) * job->field_bytes) : 0;
   service->promised += job->promised;
@@ -237,7 +239,9 @@ void qk_upload_sweep(qk_service_t *service) {
 
 void qk_upload_arrived(qk_service_t *service, qk_session_t *session, qk_job_t *job, qk_rhs_t *ready,
                        qk_rhs_t *failed, bool tell) {
-  if (ready) {
+  if (ready && (ready->job->bricks || ready->job->joined)) {
+    qk_joins_check(service, qk_rhs_whole(ready));
+  } else if (ready) {
     qk_upload_push(service, ready);
     qk_upload_spool(service, ready);
   }

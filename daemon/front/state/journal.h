@@ -146,13 +146,16 @@ typedef struct qk_setup_row {
 typedef struct qk_job_row {
   int64_t id, setup;
   uint8_t client_id[QK_CLIENT_ID];
-  bool contraction, field, forgotten; /* neither of the first two: a SUBMIT */
+  bool contraction, field, joined, forgotten; /* none of the first three: a SUBMIT */
   const uint8_t *message;
   size_t message_bytes;
   double accepted_at, deadline; /* of the loop's clock, whose beginning may be after them */
   bool has_deadline;
   uint64_t upload_next;
   const char *lattice; /* that it was accepted on; "": it was not noted */
+  const uint8_t *token;  /* [QK_CLIENT_ID], with which others join it; NULL: none */
+  const uint8_t *arrived; /* [nparts] numbers of 32 bits, little endian */
+  uint32_t nparts;
 } qk_job_row_t;
 
 typedef struct qk_rhs_row qk_rhs_row_t; /* rows.h */

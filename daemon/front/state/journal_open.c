@@ -14,7 +14,7 @@
 #include "daemon/front/state/journal_impl.h"
 #include "daemon/front/state/salvage.h"
 
-#define VERSION "7"
+#define VERSION "8"
 enum { PAGE = 4096 }; /* bytes, as SQLite makes them */
 static const char *const FILES[] = {"lock", "journal.db", "journal.db-wal", NULL};
 static const char *const STATE_FILES[] = {"lock", NULL};
@@ -28,7 +28,8 @@ static const char SCHEMA[] =
     "CREATE TABLE IF NOT EXISTS job(id INTEGER PRIMARY KEY, client BLOB NOT NULL,"
     " contraction INTEGER NOT NULL, message BLOB NOT NULL, accepted REAL NOT NULL,"
     " deadline REAL NOT NULL, upload_next INTEGER NOT NULL, forgotten INTEGER NOT NULL,"
-    " setup INTEGER NOT NULL DEFAULT 0, lattice TEXT NOT NULL DEFAULT '');"
+    " setup INTEGER NOT NULL DEFAULT 0, lattice TEXT NOT NULL DEFAULT '',"
+    " token BLOB, arrived BLOB);"
     "CREATE TABLE IF NOT EXISTS setup(id INTEGER PRIMARY KEY, load BLOB NOT NULL,"
     " lattice TEXT NOT NULL, dropped INTEGER NOT NULL);"
     "CREATE TABLE IF NOT EXISTS rhs(job INTEGER, number INTEGER, state INTEGER, source TEXT,"
@@ -53,14 +54,14 @@ static const char *const SQL[N_SQL] = {
                      " newest=CASE WHEN (newest<0)=(excluded.newest<0) THEN"
                      " max(newest, excluded.newest) ELSE min(newest, excluded.newest) END"),
     [DROP_SESSION] = "DELETE FROM session WHERE client=?",
-    [ADD_JOB] = "INSERT INTO job VALUES(?,?,?,?,?,?,?,?,?,?)",
-    [PUT_JOB] = "UPDATE job SET upload_next=?, forgotten=? WHERE id=?",
+    [ADD_JOB] = "INSERT INTO job VALUES(?,?,?,?,?,?,?,?,?,?,?,?)",
+    [PUT_JOB] = "UPDATE job SET upload_next=?, forgotten=?, arrived=? WHERE id=?",
     [PUT_RHS] = "INSERT OR REPLACE INTO rhs VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
     [DROP_JOB] = "DELETE FROM job WHERE id=?",
     [DROP_RHS] = "DELETE FROM rhs WHERE job=?",
     [ALL_SESSIONS] = "SELECT client, user, newest, rowid FROM session",
     [ALL_JOBS] = ("SELECT id, client, contraction, message, accepted, deadline, upload_next,"
-                  " forgotten, setup, lattice FROM job ORDER BY id"),
+                  " forgotten, setup, lattice, token, arrived FROM job ORDER BY id"),
     [ALL_RHS] =
         ("SELECT number, state, source, solution, spooled, checksum, losses, attempt, status,"
          " text, true_residual, seconds, norm_b, norm_x, iterations, applications, written, digest,"
@@ -96,7 +97,7 @@ static bool is_of_version(sqlite3 *db, const char *version) {
 
 /* Version 1 knew no setups but the one of the command line, version 2 not what requests were
  * accepted on, version 3 no checksums of solutions, version 4 no checksums of blocks,
- * version 5 no fields, version 6 no heavy-quark residuals. */
+ * version 5 no fields, version 6 no heavy-quark residuals, version 7 no parts. */
 static qk_status_t upgrade(qk_journal_t *j, qk_err_t *err) {
   qk_status_t status = QK_OK;
   if (is_of_version(j->db, "1"))
@@ -126,6 +127,13 @@ static qk_status_t upgrade(qk_journal_t *j, qk_err_t *err) {
                                 "BEGIN IMMEDIATE;"
                                 "ALTER TABLE rhs ADD COLUMN hq_residual REAL;"
                                 "UPDATE note SET value='7' WHERE key='version'; COMMIT",
+                                err);
+  if (status == QK_OK && is_of_version(j->db, "7"))
+    status = qk_journal_execute(j,
+                                "BEGIN IMMEDIATE;"
+                                "ALTER TABLE job ADD COLUMN token BLOB;"
+                                "ALTER TABLE job ADD COLUMN arrived BLOB;"
+                                "UPDATE note SET value='8' WHERE key='version'; COMMIT",
                                 err);
   return status;
 }

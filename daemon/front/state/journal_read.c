@@ -313,12 +313,21 @@ qk_status_t qk_journal_each_session(qk_journal_t *j, qk_session_row_fn *fn, void
   return each_row(j, ALL_SESSIONS, SESSION, 3, take_session, &reader, err);
 }
 
+static void read_parts(const row_t *r, qk_job_row_t *row) {
+  size_t bytes = 0;
+  if (sqlite3_column_type(r->s, 10) == SQLITE_NULL) return;
+  row->token = blob(r, 10, QK_CLIENT_ID, QK_CLIENT_ID, &bytes);
+  row->arrived = blob(r, 11, sizeof(uint32_t), QK_PARTS_MAX * sizeof(uint32_t), &bytes);
+  row->nparts = (uint32_t)(bytes / sizeof(uint32_t));
+}
+
 static bool take_job(const row_t *r, const reader_t *reader, char name[NAME_BYTES]) {
   const double deadline = time_of(r, 5, 0);
-  const int64_t kind = integer(r, 2, 0, QK_KIND_FIELD);
+  const int64_t kind = integer(r, 2, 0, QK_KIND_JOIN);
   qk_job_row_t row = {.id = integer(r, 0, 1, QK_JOURNAL_ID_MAX),
                       .contraction = kind == QK_KIND_CONTRACTION,
                       .field = kind == QK_KIND_FIELD,
+                      .joined = kind == QK_KIND_JOIN,
                       .accepted_at = time_of(r, 4, -TIME_MAX) - reader->wall,
                       .deadline = deadline - reader->wall,
                       .has_deadline = deadline > 0,
@@ -327,6 +336,7 @@ static bool take_job(const row_t *r, const reader_t *reader, char name[NAME_BYTE
                       .setup = integer(r, 8, 0, QK_JOURNAL_ID_MAX),
                       .lattice = text(r, 9, QK_LATTICE_MAX)};
   client_of(r, 1, row.client_id);
+  read_parts(r, &row);
   row.message = blob(r, 3, 1, QK_CONTROL_MAX, &row.message_bytes);
   snprintf(name, NAME_BYTES, "request in row %lld", (long long)sqlite3_column_int64(r->s, 0));
   return r->why->code == QK_OK && reader->fn.job(reader->arg, &row, r->why);

@@ -17,6 +17,12 @@ void qk_journal_lattice(const qk_shape_t *shape, uint64_t digest, char text[QK_L
     snprintf(text + n, (size_t)(QK_LATTICE_MAX - n), " %u %u", shape->site_reals, shape->columns);
 }
 
+/* How far they are; NULL: the request has none. */
+static void bind_parts(sqlite3_stmt *s, int i, const qk_job_record_t *record) {
+  if (record->nparts > 0)
+    sqlite3_bind_blob64(s, i, record->arrived, record->nparts * sizeof(uint32_t), SQLITE_STATIC);
+}
+
 static bool write_new(qk_journal_t *j, const qk_job_record_t *record) {
   const qk_new_request_t *request = &record->new_request;
   char lattice[QK_LATTICE_MAX];
@@ -28,7 +34,9 @@ static bool write_new(qk_journal_t *j, const qk_job_record_t *record) {
   s = j->stmt[ADD_JOB];
   sqlite3_bind_int64(s, 1, record->id);
   sqlite3_bind_blob(s, 2, request->client_id, QK_CLIENT_ID, SQLITE_STATIC);
-  sqlite3_bind_int(s, 3, request->field ? QK_KIND_FIELD : request->contraction);
+  sqlite3_bind_int(s, 3, request->joined  ? QK_KIND_JOIN
+                         : request->field ? QK_KIND_FIELD
+                                          : request->contraction);
   sqlite3_bind_blob64(s, 4, request->message, request->message_bytes, SQLITE_STATIC);
   sqlite3_bind_double(s, 5, request->accepted_at + j->wall);
   sqlite3_bind_double(s, 6, request->deadline > 0 ? request->deadline + j->wall : 0);
@@ -37,6 +45,8 @@ static bool write_new(qk_journal_t *j, const qk_job_record_t *record) {
   sqlite3_bind_int64(s, 9, request->setup_id);
   qk_journal_lattice(&request->shape, request->config, lattice);
   qk_journal_bind_text(s, 10, lattice);
+  if (request->has_token) sqlite3_bind_blob(s, 11, request->token, QK_CLIENT_ID, SQLITE_STATIC);
+  bind_parts(s, 12, record);
   return qk_journal_run(j, ADD_JOB);
 }
 
@@ -44,7 +54,8 @@ static bool write_changed(qk_journal_t *j, const qk_job_record_t *record) {
   sqlite3_stmt *s = j->stmt[PUT_JOB];
   sqlite3_bind_int64(s, 1, (int64_t)record->upload_next);
   sqlite3_bind_int(s, 2, record->forgotten);
-  sqlite3_bind_int64(s, 3, record->id);
+  bind_parts(s, 3, record);
+  sqlite3_bind_int64(s, 4, record->id);
   return qk_journal_run(j, PUT_JOB);
 }
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/front/job/bricks.h"
 #include "proto/action/operator_text.h"
 
 qk_status_t qk_rows_lattice(const char *text, qk_shape_t *shape, uint64_t *digest, qk_err_t *err) {
@@ -102,12 +103,27 @@ static qk_status_t check_order(const qk_job_t *job, qk_err_t *err) {
                  (unsigned long long)job->request, (unsigned long long)newest);
 }
 
+/* As many parts as the message says, none of them beyond the end. */
+static qk_status_t check_parts(const qk_job_row_t *row, const qk_job_t *job, qk_err_t *err) {
+  const uint32_t count = job->bricks ? job->bricks->count : 0;
+  if ((row->token != NULL) != (count > 0) || row->nparts != count)
+    return qk_fail(err, QK_BAD_FORMAT, "arrived: %u parts, the message has %u", row->nparts, count);
+  for (uint32_t p = 0; p < count; p++) {
+    uint32_t arrived;
+    memcpy(&arrived, row->arrived + p * sizeof arrived, sizeof arrived);
+    if (arrived > job->nrhs)
+      return qk_fail(err, QK_BAD_FORMAT, "arrived = %u is outside 0 .. %u", arrived, job->nrhs);
+  }
+  return QK_OK;
+}
+
 qk_status_t qk_rows_check_job(const qk_job_row_t *row, const qk_job_t *job, qk_err_t *err) {
-  const uint64_t most = qk_job_is_upload(job) ? job->nrhs * job->field_bytes : 0;
+  const uint64_t most = qk_job_is_upload(job) ? job->nrhs * job->part_bytes : 0;
   if (row->upload_next > most)
     return qk_fail(err, QK_BAD_FORMAT, "upload_next = %llu is outside 0 .. %llu",
                    (unsigned long long)row->upload_next, (unsigned long long)most);
-  return check_order(job, err);
+  const qk_status_t status = check_parts(row, job, err);
+  return status == QK_OK ? check_order(job, err) : status;
 }
 
 /* ---- right-hand sides ---------------------------------------------------------------------- */

@@ -34,7 +34,7 @@ static const table_t TABLES[] = {
      "INSERT OR IGNORE INTO session VALUES(?,?,?)"},
     {"request", "requests", "SELECT id, * FROM job WHERE id>?1 ORDER BY id",
      "SELECT id, * FROM job WHERE id>?1 ORDER BY id DESC",
-     "INSERT OR IGNORE INTO job VALUES(?,?,?,?,?,?,?,?,coalesce(?,0),coalesce(?,''))"},
+     "INSERT OR IGNORE INTO job VALUES(?,?,?,?,?,?,?,?,coalesce(?,0),coalesce(?,''),?,?)"},
 };
 
 /* Of the request ?2. */

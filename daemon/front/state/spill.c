@@ -12,6 +12,7 @@
 #include "daemon/base/log.h"
 #include "daemon/base/mem.h"
 #include "daemon/base/plural.h"
+#include "daemon/front/job/bricks.h"
 #include "daemon/front/host/worker.h"
 
 enum {
@@ -167,7 +168,8 @@ static bool is_idle(const qk_spill_t *spill, const qk_rhs_t *rhs) {
   const double now = qk_loop_seconds(spill->site.loop), used = rhs->job->used_at,
                last = used > rhs->ended_at ? used : rhs->ended_at;
   const qk_session_t *session = session_of(rhs);
-  if (rhs->job->sink == QUARK__SINK__SINK_KEEP) return false; /* others may use it */
+  if (rhs->job->sink == QUARK__SINK__SINK_KEEP || rhs->job->bricks)
+    return false; /* others may use it */
   return session && rhs->state == QK_RHS_ENDED && rhs->solution && rhs->granted <= rhs->sent &&
          !qk_rhs_is_leaving(rhs) && (session->away || now - last > session->lease);
 }
@@ -226,6 +228,15 @@ static void wait_for_memory(qk_spill_task_t *t) {
          t->err.text);
 }
 
+/* It can be sent to its client, and to who has joined. */
+static void tell_sendable(const qk_spill_t *spill, qk_rhs_t *rhs) {
+  const qk_job_events_t *events = spill->site.events;
+  const qk_bricks_t *b = rhs->job->bricks;
+  events->sendable(events->arg, rhs);
+  for (uint32_t p = 0; b && p < b->count; p++)
+    if (b->part[p].job) events->sendable(events->arg, &b->part[p].job->rhs[rhs->index]);
+}
+
 /* It is in memory again, waits, or has expired. */
 static void on_back(qk_spill_task_t *t) {
   qk_rhs_t *rhs = t->rhs;
@@ -235,7 +246,8 @@ static void on_back(qk_spill_task_t *t) {
     rhs->solution = t->field;
     rhs->unread = 0;
     qk_marks_rhs(rhs);
-    t->spill->site.events->sendable(t->spill->site.events->arg, rhs);
+    rhs->asked = false;
+    tell_sendable(t->spill, rhs);
     return;
   }
   if (t->status == QK_NO_MEMORY) {
@@ -373,8 +385,9 @@ void qk_spill_make_room(qk_spill_t *spill, const qk_session_t *session, int64_t 
 /* ---- back, and from memory ----------------------------------------------------------------- */
 
 static bool is_wanted(const qk_rhs_t *rhs, double now) {
-  return now >= rhs->read_at && rhs->state == QK_RHS_ENDED && rhs->spilled && !rhs->solution &&
-         !rhs->moving && rhs->granted > rhs->sent;
+  const bool own = rhs->state == QK_RHS_ENDED && rhs->granted > rhs->sent;
+  return now >= rhs->read_at && rhs->state >= QK_RHS_ENDED && rhs->spilled && !rhs->solution &&
+         !rhs->moving && (own || rhs->asked);
 }
 
 /* Number of the session's solutions that are read back or being read; fully fetched ones are
@@ -385,7 +398,7 @@ static int back(const qk_session_t *session) {
     qk_job_t *job = QK_HOLDER(l, qk_job_t, link);
     for (uint32_t k = 0; k < job->nrhs; k++) {
       qk_rhs_t *rhs = &job->rhs[k];
-      if (job->sink == QUARK__SINK__SINK_KEEP) continue;
+      if (job->sink == QUARK__SINK__SINK_KEEP || job->bricks) continue;
       if (rhs->spilled && rhs->solution && rhs->sent == job->field_bytes && !qk_rhs_is_leaving(rhs))
         qk_rhs_unload(rhs);
       n += rhs->spilled && (rhs->solution || rhs->moving);

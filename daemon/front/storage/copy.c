@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -24,10 +25,23 @@ qk_status_t qk_copy_check(int fd, uint64_t offset, uint64_t bytes, qk_err_t *err
   return QK_OK;
 }
 
+static void put(qk_copy_t *c, int to, size_t bytes, uint64_t offset) {
+  const uint8_t *data = c->buffer;
+  while (bytes > 0 && c->err.code == QK_OK) {
+    uint64_t at;
+    const uint64_t run = qk_brick_find(&c->brick, offset, &at);
+    const size_t n = run < bytes ? run : bytes;
+    qk_shm_write(to, data, n, at, &c->err);
+    data += n;
+    offset += n;
+    bytes -= n;
+  }
+}
+
 static void run(uv_work_t *work) {
   qk_copy_t *c = work->data;
-  const size_t bytes = c->field->bytes;
-  const int to = qk_shm_open(c->field, O_RDWR);
+  const size_t bytes = c->bytes;
+  const int to = shm_open(c->segment, O_RDWR | O_CLOEXEC, 0);
   qk_field_hash_init(c->hash, false);
   if (to < 0) qk_fail(&c->err, QK_NO_MEMORY, "%s", strerror(errno));
   for (size_t at = 0; at < bytes && c->err.code == QK_OK;) {
@@ -39,7 +53,7 @@ static void run(uv_work_t *work) {
       break;
     }
     qk_field_hash_update(c->hash, c->buffer, (size_t)n);
-    qk_shm_write(to, c->buffer, (size_t)n, at, &c->err);
+    put(c, to, (size_t)n, at);
     at += (size_t)n;
   }
   c->checksum = qk_field_hash_digest(c->hash);
@@ -52,22 +66,46 @@ static void run(uv_work_t *work) {
 static void after(uv_work_t *work, int cancelled) {
   qk_copy_t *c = work->data;
   (void)cancelled;
+  qk_gate_leave(c->gate);
+  c->gate = NULL;
   c->done(c);
+}
+
+static qk_status_t prepare(qk_copy_t *c) {
+  c->hash = qk_field_hash_create();
+  c->buffer = qk_malloc(BUFFER_BYTES);
+  if (c->hash && c->buffer) return QK_OK;
+  return qk_fail(&c->err, QK_NO_MEMORY, "no memory to copy a right-hand side");
+}
+
+static void begin(qk_copy_t *c, uv_loop_t *loop, const qk_shm_t *to, void (*done)(qk_copy_t *)) {
+  memcpy(c->segment, to->name, sizeof c->segment);
+  c->done = done;
+  c->work.data = c;
+  uv_queue_work(loop, &c->work, run, after);
+}
+
+qk_status_t qk_copy_start_part(qk_copy_t *c, uv_loop_t *loop, const qk_shm_t *whole,
+                               const qk_brick_t *brick, qk_gate_t *gate,
+                               void (*done)(qk_copy_t *copy)) {
+  if (prepare(c) != QK_OK) return QK_NO_MEMORY;
+  c->brick = *brick;
+  c->bytes = brick->bytes;
+  c->gate = gate;
+  qk_gate_enter(gate);
+  begin(c, loop, whole, done);
+  return QK_OK;
 }
 
 qk_status_t qk_copy_start(qk_copy_t *c, uv_loop_t *loop, qk_shm_space_t *space, uint64_t bytes,
                           void (*done)(qk_copy_t *copy)) {
-  c->hash = qk_field_hash_create();
-  c->buffer = qk_malloc(BUFFER_BYTES);
-  if (!c->hash || !c->buffer)
-    return qk_fail(&c->err, QK_NO_MEMORY, "no memory to copy a right-hand side");
+  if (prepare(c) != QK_OK) return QK_NO_MEMORY;
+  c->bytes = bytes;
   if (qk_shm_create_bare(space, bytes, &c->field, &c->err) != QK_OK) {
     c->err.code = QK_NO_MEMORY;
     return QK_NO_MEMORY;
   }
-  c->done = done;
-  c->work.data = c;
-  uv_queue_work(loop, &c->work, run, after);
+  begin(c, loop, c->field, done);
   return QK_OK;
 }
 

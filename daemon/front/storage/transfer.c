@@ -25,6 +25,11 @@ qk_transfer_t *qk_transfer_create(void *owner, bool by_blocks) {
   return NULL;
 }
 
+void qk_transfer_set_part(qk_transfer_t *t, const qk_brick_t *brick, qk_gate_t *gate) {
+  t->brick = *brick;
+  t->gate = gate;
+}
+
 static void destroy(qk_transfer_t *t) {
   qk_link_remove(&t->link);
   qk_field_hash_destroy(t->hash);
@@ -32,6 +37,7 @@ static void destroy(qk_transfer_t *t) {
 }
 
 void qk_transfer_start(qk_transfer_t *t, const qk_shm_t *field) {
+  qk_gate_enter(t->gate);
   if (t->under_way++ > 0) return;
   memset(t->segment, 0, sizeof t->segment);
   if (field) memcpy(t->segment, field->name, sizeof t->segment);
@@ -39,6 +45,7 @@ void qk_transfer_start(qk_transfer_t *t, const qk_shm_t *field) {
 }
 
 bool qk_transfer_finish(qk_transfer_t *t) {
+  qk_gate_leave(t->gate);
   t->under_way--;
   if (t->owner) return true;
   if (t->under_way == 0) destroy(t);
@@ -79,6 +86,37 @@ static qk_status_t read_all(int fd, uint8_t *out, size_t bytes, uint64_t offset,
   return QK_OK;
 }
 
+/* Bytes of the field, or of the part that it is. */
+static qk_status_t read_field(const qk_transfer_t *t, int fd, uint8_t *out, size_t bytes,
+                              uint64_t offset, qk_err_t *err) {
+  qk_status_t s = QK_OK;
+  while (bytes > 0 && s == QK_OK) {
+    uint64_t at;
+    const uint64_t run = qk_brick_find(&t->brick, offset, &at);
+    const size_t n = run < bytes ? run : bytes;
+    s = read_all(fd, out, n, at, err);
+    out += n;
+    offset += n;
+    bytes -= n;
+  }
+  return s;
+}
+
+static qk_status_t write_field(const qk_transfer_t *t, int fd, const uint8_t *data, size_t bytes,
+                               uint64_t offset, qk_err_t *err) {
+  qk_status_t s = QK_OK;
+  while (bytes > 0 && s == QK_OK) {
+    uint64_t at;
+    const uint64_t run = qk_brick_find(&t->brick, offset, &at);
+    const size_t n = run < bytes ? run : bytes;
+    s = qk_shm_write(fd, data, n, at, err);
+    data += n;
+    offset += n;
+    bytes -= n;
+  }
+  return s;
+}
+
 /* Adds what the checksum lacks before `until`. */
 static qk_status_t read_back(qk_transfer_t *t, uint64_t until, qk_err_t *err) {
   qk_status_t s = QK_OK;
@@ -88,7 +126,7 @@ static qk_status_t read_back(qk_transfer_t *t, uint64_t until, qk_err_t *err) {
   if (!buffer) s = qk_fail(err, QK_NO_MEMORY, "no memory for a checksum");
   while (s == QK_OK && t->hashed < until) {
     const size_t n = until - t->hashed < PIECE ? until - t->hashed : PIECE;
-    s = read_all(fd, buffer, n, t->hashed, err);
+    s = read_field(t, fd, buffer, n, t->hashed, err);
     if (s == QK_OK) {
       qk_field_hash_update(t->hash, buffer, n);
       t->hashed += n;
@@ -138,7 +176,7 @@ qk_status_t qk_transfer_write(qk_transfer_t *t, const void *data, size_t bytes, 
   for (size_t at = 0, n; at < bytes && s == QK_OK; at += n) {
     n = bytes - at < PIECE ? bytes - at : PIECE;
     add(t, from + at, n, offset + at);
-    if (fd >= 0) s = qk_shm_write(fd, from + at, n, offset + at, err);
+    if (fd >= 0) s = write_field(t, fd, from + at, n, offset + at, err);
   }
   if (fd >= 0) close(fd);
   if (s != QK_OK) t->blind = true; /* what is missing in memory is not read back */
@@ -156,7 +194,7 @@ qk_status_t qk_transfer_read(qk_transfer_t *t, void *out, size_t bytes, uint64_t
   if (s == QK_OK && fd < 0) s = err->code;
   for (size_t at = 0, n; at < bytes && s == QK_OK; at += n) {
     n = bytes - at < PIECE ? bytes - at : PIECE;
-    s = read_all(fd, to + at, n, offset + at, err);
+    s = read_field(t, fd, to + at, n, offset + at, err);
     if (s == QK_OK) add(t, to + at, n, offset + at);
   }
   if (fd >= 0) close(fd);

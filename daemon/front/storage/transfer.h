@@ -7,6 +7,8 @@
  * harm. It opens the segment for one piece at a time, so a thread has one descriptor at most,
  * however many transfers there are.
  *
+ * Part      of a field: offsets and bytes are those of the part, and its brick says where they are in
+ *           the segment, which holds the whole field.
  * Checksum  of the field from its beginning: bytes before the first chunk that comes (of an upload
  *           that a restarted front goes on with, or of a download from the middle) are read back,
  *           some at a time.
@@ -17,6 +19,8 @@
 #include <stdatomic.h>
 
 #include "daemon/base/list.h"
+#include "daemon/front/storage/brick.h"
+#include "daemon/front/storage/gate.h"
 #include "daemon/front/storage/shm.h"
 #include "proto/frame.h"
 
@@ -25,8 +29,10 @@ typedef struct qk_transfer {
   qk_link_t link; /* in a list of its owner */
   void *owner;    /* NULL: nobody wants the field any more */
   int under_way;  /* pieces */
+  qk_gate_t *gate; /* which they go through; borrowed while none is under way. NULL: none */
   /* of the piece that is under way; the loop's while there is none */
   char segment[QK_SHM_NAME_MAX]; /* "": there is none, bytes are only added to the checksum */
+  qk_brick_t brick;              /* where its bytes are in the segment: does not change */
   bool by_blocks;                /* the checksum: does not change */
   qk_field_hash_t *hash;
   uint64_t hashed;  /* bytes of the field in `hash` */
@@ -41,6 +47,8 @@ qk_transfer_t *qk_transfer_create(void *owner, bool by_blocks);
 void qk_transfer_start(qk_transfer_t *t, const qk_shm_t *field);
 /* A piece has come back. False: nobody wants the field any more, and t may be gone. */
 bool qk_transfer_finish(qk_transfer_t *t);
+/* It is the part of a field that goes through the gate (may be NULL). Before its first piece. */
+void qk_transfer_set_part(qk_transfer_t *t, const qk_brick_t *brick, qk_gate_t *gate);
 /* Nobody wants the field any more: t goes when its last piece has come back. NULL-safe. */
 void qk_transfer_leave(qk_transfer_t *t);
 
