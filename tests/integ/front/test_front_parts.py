@@ -9,10 +9,10 @@ import tap
 try:
     import numpy as np
     from field_links import bytes_of, digest, noisy, open_field, widened
-    from front_case import State, field, kill
+    from front_case import State, fake, field, kill
     from front_driver import STATUS, UPLOAD, Client, checksum, frame, qk
     from front_local import Local
-    from front_parts import cut, feed, join, pasted
+    from front_parts import answer, cut, feed, join, pasted
     from setups_case import Setups
 except (ImportError, OSError) as e:
     tap.skip_all(str(e))
@@ -41,8 +41,17 @@ def open_parts(client, grid, links=LINKS, single=False, reals=18, **more):
     return open_field(client, links, single, reals, grid=grid, **more)
 
 
-def sources(n, vectors=1):
-    return [field(vectors * 4**4).reshape(*((vectors,) if vectors > 1 else ()), 4, 4, 4, 4, 4, 3) for _ in range(n)]
+def sources(n):
+    return [field().reshape(4, 4, 4, 4, 4, 3) for _ in range(n)]
+
+
+def ends(client, n):
+    """n results, each once: what was repeated may come twice."""
+    out = {}
+    while len(out) < n:
+        r = client.expect('result')
+        out[r.request, r.rhs] = r
+    return list(out.values())
 
 
 @tap.test
@@ -349,6 +358,157 @@ def the_end_of_the_owner_is_that_of_all(case):
                     errors.add(body.request)
             assert set(left.values()) == {0} and errors == set(left), (left, errors)
             settled(d)
+
+
+@tap.test
+def parts_outlive_the_front(case):
+    grid = (2, 1, 2, 1)
+    b = sources(4)
+    with State(case) as state, state.fronts() as front:
+        with front() as d, Client(d) as owner, Client(d) as c:
+            a = owner.submit(4, grid=grid, part=0)
+            feed(owner, a, [cut(x, grid, 0) for x in b[:2]])
+            h = [join(c, owner, a, p) for p in (1, 2, 3)]
+            for p in 1, 2:
+                feed(c, h[p - 1], [cut(x, grid, p) for x in b])
+            feed(c, h[2], [cut(b[0], grid, 3)])
+            data = cut(b[1], grid, 3).tobytes()
+            c.data.send(frame(UPLOAD, h[2].request, 1, data[:5000], len(data), 0))
+            f = open_parts(owner, grid)
+            fields = [join(c, owner, f, p) for p in range(4)]
+            feed(c, fields[1], [cut(LINKS, grid, 1)])
+            links = cut(LINKS, grid, 2).tobytes()
+            c.data.send(frame(UPLOAD, fields[2].request, 0, links[:7000], len(links), 0))
+            first = owner.expect('result')
+            got = [c.expect('result') for _ in range(3)]
+            assert first.rhs == 0 and {r.rhs for r in got} == {0}
+            c.ack(h[0].request, 0)
+            d.status_when(lambda s: s.counters.bytes_in >= 12 * len(data) - len(data) + 5000 + len(links) + 7000)
+            owner.ping()
+            c.ping()
+            kill(d)
+        with front() as d, Client(d, owner.client_id) as owner2, Client(d, c.client_id) as c2:
+            assert owner2.welcome.resumed and c2.welcome.resumed
+            owner2.request, c2.request = owner.request, c.request
+            owner2.submit(4, grid=grid, part=0, request=a.request, expect=None)
+            again = answer(owner2)
+            assert again.repeated_submit and again.join == a.join and again.upload_next == 2 * len(data), again
+            assert owner2.expect('result').rhs == 0
+            owner2.upload(again, [cut(x, grid, 0) for x in b], begin=again.upload_next)
+            g = [join(c2, owner, a, p, request=h[p - 1].request) for p in (1, 2, 3)]
+            assert [x.upload_next for x in g] == [4 * len(data), 4 * len(data), len(data) + 5000], g
+            assert all(x.repeated_submit for x in g)
+            c2.data.send(frame(UPLOAD, g[2].request, 1, data[5000:], len(data), 5000, checksum(data)))  # at the byte where it was
+            c2.upload(g[2], [cut(x, grid, 3) for x in b], begin=2 * len(data))
+            whole = {0: {}, 1: {}, 2: {}, 3: {}}
+            for client, n, part in (owner2, 3, lambda r: 0), (c2, 11, lambda r: 1 + [x.request for x in g].index(r.request)):
+                for r in ends(client, n):
+                    assert r.status == 0, r
+                    assert np.array_equal(client.fetch(r), 2 * cut(b[r.rhs], grid, part(r)).ravel()), r
+                    whole[r.rhs][part(r)] = True
+            assert all(set(w) >= {2, 3} for w in whole.values()), whole
+            again = open_parts(owner2, grid, request=f.request)
+            assert again.repeated_submit and again.join == f.join, again
+            g2 = [join(c2, owner, f, p, request=fields[p].request) for p in range(4)]
+            assert [x.upload_next for x in g2] == [0, len(links), 7000, 0], g2
+            feed(c2, g2[0], [cut(LINKS, grid, 0)])
+            feed(c2, g2[3], [cut(LINKS, grid, 3)])
+            c2.data.send(frame(UPLOAD, g2[2].request, 0, links[7000:], len(links), 7000, checksum(links)))
+            assert owner2.expect('result').digest == digest(LINKS)
+            assert [c2.expect('result').digest for _ in range(4)] == [digest(LINKS)] * 4
+            for x in g + g2:
+                c2.ack(x.request)
+            c2.ping()
+            owner2.send(release=qk.Release(request=a.request))
+            owner2.send(release=qk.Release(request=f.request))
+            settled(d)
+            d.status_when(lambda s: s.counters.requests == 0)
+            assert d.terminate() == 0
+        assert state.rows('job') == state.rows('rhs') == 0
+
+
+@tap.test
+def what_the_owner_has_acknowledged_waits_for_the_others(case):
+    grid = (1, 1, 1, 2)
+    b = sources(1)
+    with State(case) as state:
+        with state.daemon() as d, Client(d) as owner, Client(d) as c:
+            a = owner.submit(1, grid=grid, part=0)
+            h = join(c, owner, a, 1)
+            feed(owner, a, [cut(b[0], grid, 0)])
+            feed(c, h, [cut(b[0], grid, 1)])
+            r = owner.expect('result')
+            assert np.array_equal(owner.fetch(r), 2 * cut(b[0], grid, 0).ravel())
+            c.expect('result')
+            owner.ack(a.request)
+            owner.ping()
+            kill(d)
+        with state.daemon() as d, Client(d, c.client_id) as c2:
+            assert join(c2, owner, a, 1, request=h.request).repeated_submit
+            r = c2.expect('result')
+            assert np.array_equal(c2.fetch(r), 2 * cut(b[0], grid, 1).ravel())
+            c2.ack(h.request)
+            d.status_when(lambda s: s.counters.requests == 0)
+            settled(d)
+
+
+@tap.test
+def parts_outlive_the_machine_by_the_spool(case):
+    grid = (2, 2, 1, 1)
+    b = sources(2)
+    with State(case) as state:
+        with state.daemon(env={'FAKE_GO': '/dev/null'}) as d, Client(d) as owner, Client(d) as c:
+            f = open_parts(owner, grid)
+            for p in range(4):
+                feed(c, join(c, owner, f, p), [cut(LINKS, grid, p)])
+            assert owner.expect('result').digest == digest(LINKS)
+            a = owner.submit(2, grid=grid, part=0)
+            h = [join(c, owner, a, p) for p in (1, 2, 3)]
+            feed(owner, a, [cut(x, grid, 0) for x in b])
+            for p in 1, 2, 3:
+                feed(c, h[p - 1], [cut(x, grid, p) for x in (b if p < 3 else b[:1])])
+            assert owner.expect('result').rhs == 0
+            d.log('rhs 0 is on the disk', 2)
+            owner.ping()
+            c.ping()
+            kill(d)
+        state.end_the_machine()
+        with state.daemon() as d, Client(d, owner.client_id) as owner2, Client(d, c.client_id) as c2:
+            owner2.request, c2.request = owner.request, c.request
+            owner2.submit(2, grid=grid, part=0, request=a.request, expect=None)
+            again = answer(owner2)
+            n = again.field_bytes
+            assert again.upload_next == n, again  # the second one is lost with the memory
+            g = [join(c2, owner, a, p, request=h[p - 1].request) for p in (1, 2, 3)]
+            assert [x.upload_next for x in g] == [n] * 3, g
+            owner2.upload(again, [cut(x, grid, 0) for x in b], begin=n)
+            for p in 1, 2, 3:
+                c2.upload(g[p - 1], [cut(x, grid, p) for x in b], begin=n)
+            for r in ends(owner2, 2):
+                assert (r.status, r.attempt) == (0, 1 - r.rhs), r
+                assert np.array_equal(owner2.fetch(r), 2 * cut(b[r.rhs], grid, 0).ravel())
+            for r in ends(c2, 6):
+                p = 1 + [x.request for x in g].index(r.request)
+                assert (r.status, r.attempt) == (0, 1 - r.rhs), r
+                assert np.array_equal(c2.fetch(r), 2 * cut(b[r.rhs], grid, p).ravel())
+            with Client(d) as other:
+                a = open_parts(other, grid, digest=digest(LINKS))
+                assert a.upload_until == 0 and other.expect('result').status == 0
+
+
+@tap.test
+def an_engine_that_is_lost_solves_them_again(case):
+    grid = (1, 1, 1, 4)
+    with case.daemon() as d, Client(d) as owner, Client(d) as c:
+        b = sources(2)
+        a = owner.submit(2, grid=grid, max_iter=fake.HOLD_ONCE)  # by the first engine
+        h = [join(c, owner, a, p) for p in range(4)]
+        for p in range(4):
+            feed(c, h[p], [cut(x, grid, p) for x in b])
+        d.status_when(lambda s: s.counters.running == 2)
+        os.kill(d.status().engine.pid, 9)
+        for r in c.results(8):
+            assert r.status == 0 and np.array_equal(c.fetch(r), 2 * cut(b[r.rhs], grid, r.request - 1).ravel()), r
 
 
 if __name__ == '__main__':

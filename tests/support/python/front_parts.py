@@ -33,18 +33,23 @@ def pasted(parts, grid, axis=0):
     return out
 
 
+def answer(client, expect='accepted'):
+    """The next message but for results, which are for later."""
+    while True:
+        name, body = client.receive_new()
+        if name == expect:
+            return body
+        assert name in ('result', 'progress', 'credit'), 'got %s instead of %s: %s' % (name, expect, body)
+        client.later.append((name, body))
+
+
 def join(client, whose, accepted, part, expect='accepted', request=None, **wrong):
     """The answer to JOIN; whose: the client whose request was accepted."""
     if request is None:
         client.request += 1
         request = client.request
     client.send(join=qk.Join(**{**dict(request=request, owner=whose.client_id, owner_request=accepted.request, token=accepted.join, part=part), **wrong}))
-    while True:  # results of other parts may come before
-        name, body = client.receive_new()
-        if name == expect:
-            return body
-        assert name in ('result', 'progress', 'credit'), 'got %s instead of %s: %s' % (name, expect, body)
-        client.later.append((name, body))
+    return answer(client, expect)
 
 
 def feed(client, accepted, fields, chunk=MIB):
