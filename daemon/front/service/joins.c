@@ -121,6 +121,7 @@ bool qk_joins_tick(qk_service_t *service, qk_job_t *job) {
     return true;
   }
   if (!job->bricks || !qk_job_is_over(job)) return false;
+  qk_log(QK_LOG_INFO, "job", job->name, "over");
   qk_queue_forget(service, job);
   return true;
 }

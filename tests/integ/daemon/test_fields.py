@@ -12,6 +12,7 @@ try:
     from field_links import blocks_of, digest, noisy, noisy_term, open_field, packed, send, send_term, term_digest, widened
     from front_case import State, kill
     from front_driver import STATUS, Client, qk
+    from front_parts import cut, feed, join, pasted
     from setups_case import drop, load, refused, setups, wait_for
 except (ImportError, OSError) as e:
     tap.skip_all(str(e))
@@ -174,6 +175,35 @@ def another_plaquette_than_was_said_is_found_at_load(case):
         s = wait_for(d, 'mine', qk.STATE_FAILED)
         assert s.status == STATUS['BAD_PLAQUETTE'] and 'states 0.5' in s.text, s
         case.check(c, 'main', case.wire)
+
+
+@tap.test
+def in_parts_it_is_all_the_same_to_the_last_bit(case):
+    grid = (2, 1, 2, 2)
+    with case.daemon() as d, Client(d) as c, Client(d) as other:
+        a = open_field(c, case.other, grid=grid, part=5)
+        feed(c, a, [cut(case.other, grid, 5)])
+        for p in set(range(8)) - {5}:
+            feed(other, join(other, c, a, p), [cut(case.other, grid, p)])
+        r = c.expect('result')
+        assert r.digest == digest(case.other) and all(q.digest == r.digest for q in other.results(7)), r
+        load(c, 'mine', gauge='field:%d' % r.request, mass=MASS, csw=CSW)
+        wait_for(d, 'mine', qk.STATE_READY)
+        b = [case.noise(k).reshape(case.shape) for k in range(3)]
+        more = dict(setup='mine', tol=1e-10, single_rhs=False)
+        whole = [x for _, x in c.solve([x.ravel() for x in b], **more)]
+        a = c.submit(3, grid=grid, part=0, **more)
+        have = [(c, a)] + [(other, join(other, c, a, p)) for p in range(1, 8)]
+        for p, h in enumerate(have):
+            feed(*h, [cut(x, grid, p) for x in b])
+        parts = {}
+        for client, n in (c, 3), (other, 21):
+            for r in client.results(n):
+                parts[r.request if client is other else 0, r.rhs] = client.fetch(r)
+        shape = cut(b[0], grid, 0).shape
+        for i in range(3):
+            x = pasted([parts[0 if client is c else h.request, i].reshape(shape) for client, h in have], grid)
+            assert x.tobytes() == whole[i].tobytes(), i
 
 
 @tap.test
