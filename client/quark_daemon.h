@@ -146,6 +146,7 @@ typedef struct quark_slot {
   double residual, tol; /* relative; residual: the solver's estimate, at first 1; tol 0: none */
   double seconds;       /* since it got the slot */
   int32_t flavour;      /* 1 or -1; 0: the action of its setup has none */
+  quark_work_t work;    /* QUARK_WORK_SOLVE, or a part of the operator, without residual and tol */
 } quark_slot_t;
 
 typedef struct quark_user {

@@ -152,6 +152,7 @@ static void read_slot(quark_slot_t *slot, const Quark__SlotReport *m) {
   slot->tol = m->tol;
   slot->seconds = m->seconds;
   slot->flavour = m->has_flavour ? m->flavour : 0;
+  slot->work = m->has_work ? (quark_work_t)m->work : QUARK_WORK_SOLVE;
 }
 
 static void read_user(quark_user_t *user, const Quark__UserReport *m) {

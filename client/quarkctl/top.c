@@ -38,14 +38,16 @@ static json_t *slots_json(const quark_activity_t *a) {
   json_t *list = json_array();
   for (uint32_t i = 0; i < a->slots; i++) {
     const quark_slot_t *s = &a->slot[i];
+    const bool solves = !s->contraction && s->work == QUARK_WORK_SOLVE;
     json_array_append_new(
-        list, json_pack("{s:o, s:s, s:s, s:i, s:I, s:o, s:o, s:o, s:o}", "slot",
-                        s->contraction ? json_null() : json_integer(s->slot), "job", s->job, "user",
-                        s->user, "rhs", (int)s->rhs, "iterations", (json_int_t)s->iterations,
-                        "residual", ctl_number(s->residual), "tol",
-                        s->contraction ? json_null() : ctl_number(ctl_asked(s->tol)), "seconds",
-                        ctl_number(s->seconds), "flavour",
-                        s->flavour ? json_integer(s->flavour) : json_null()));
+        list,
+        json_pack("{s:o, s:s, s:s, s:i, s:I, s:o, s:o, s:o, s:o}", "slot",
+                  s->contraction ? json_null() : json_integer(s->slot), "job", s->job, "user",
+                  s->user, "rhs", (int)s->rhs, "iterations", (json_int_t)s->iterations, "residual",
+                  s->contraction || solves ? ctl_number(s->residual) : json_null(), "tol",
+                  solves ? ctl_number(ctl_asked(s->tol)) : json_null(), "seconds",
+                  ctl_number(s->seconds), "flavour",
+                  s->flavour ? json_integer(s->flavour) : json_null()));
   }
   return list;
 }

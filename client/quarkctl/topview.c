@@ -190,6 +190,11 @@ static void say_slot(page_t *page, const quark_slot_t *s) {
         s->seconds);
     return;
   }
+  if (s->work != QUARK_WORK_SOLVE) {
+    say(page, "%4u %s %s %5u        -          -          - %8.1f   operator applied", s->slot, job,
+        user, s->rhs, s->seconds);
+    return;
+  }
   say(page, "%4u %s %s %5u %8" PRIu64 " %10.2e %10.2e %8.1f   [%s]", s->slot, job, user, s->rhs,
       s->iterations, s->residual, s->tol, s->seconds,
       bar(line, log(s->residual) / log(s->tol), BAR));

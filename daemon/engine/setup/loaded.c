@@ -282,6 +282,8 @@ static qk_status_t make_plan(const loading_t *in, qk_loaded_t *s, const qk_actio
   if (mg && s->mg_params.together != together && qk_comm_rank(in->comm) == 0)
     qk_info("setup", "null vectors are made %d at a time: all would not fit",
             s->mg_params.together);
+  if (s->plan.parts == 0 && qk_comm_rank(in->comm) == 0)
+    qk_info("setup", "no memory is kept for parts of the operator: requests for them may fail");
   s->nslot = s->plan.nslot;
   if (qk_comm_rank(in->comm) == 0)
     qk_info("setup", "%d slots%s: %.4g GB on each device, %.4g during setup, %.4g free%s%s",

@@ -12,6 +12,8 @@ enum { LINK_SITE_BYTES = 4 * 18 * 8, WIRE_SITE_BYTES = 24 * 8, TERM_SITE_BYTES =
 enum { WORK_FIELDS = 16 };
 /* Buffers that are worth more than the single-RHS solver: without any, slots wait for fields. */
 enum { STAGING_FEW = 2 };
+enum { PARTS_FIELDS = 3 }; /* source, result, room (serve/works.c) */
+
 /* A block of eight sources that are made, twice (source.c). */
 enum { SOURCE_SITE_BYTES = 2 * 8 * WIRE_SITE_BYTES };
 
@@ -364,6 +366,7 @@ void qk_plan_make(const qk_plan_input_t *in, qk_plan_t *plan) {
   add_work(in, &geom, plan);
   for (int i = 0; i < QK_PLAN_SHARES; i++) plan->serving += plan->share[i];
   plan->setup = max(plan->setup, plan->serving);
+  if (!in->no_parts) plan->parts = PARTS_FIELDS * field(&geom, QK_DOUBLE, 1, QK_FULL);
   if (in->on_host)
     plan->host = in->geom->local_volume * (LINK_SITE_BYTES + SOURCE_SITE_BYTES) +
                  plan->share[QK_PLAN_TRANSFER];
@@ -425,6 +428,10 @@ qk_status_t qk_plan_fit(const qk_plan_input_t *input, int64_t free, qk_plan_t *p
   }
   if (in.nslot == 0) in.nslot = 1;
   qk_plan_make(&in, &made);
+  if (qk_plan_needed(&made) > free) {
+    in.no_parts = true;
+    qk_plan_make(&in, &made);
+  }
   if (qk_plan_needed(&made) > free) {
     in.compact = true;
     qk_plan_make(&in, &made);

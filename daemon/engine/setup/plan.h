@@ -37,6 +37,7 @@ typedef struct qk_plan_input {
   bool single_rhs;          /* with several slots, a solver of one column beside them */
   int staging;              /* sources that come beside the slots; twice as many solutions leave */
   bool on_host;             /* the device's memory is the host's */
+  bool no_parts;            /* without room for parts of the operator (serve/works.c) */
   const qk_mg_params_t *mg; /* complete; NULL: no multigrid */
 } qk_plan_input_t;
 
@@ -49,6 +50,7 @@ typedef struct qk_plan {
   int64_t work, cycle_work;
   int64_t share[QK_PLAN_SHARES];
   int64_t serving; /* sum of the shares */
+  int64_t parts;   /* beside it while parts of the operator are applied */
   int64_t setup;   /* the most during setup */
   int64_t host;    /* beside it, where the device is the host: links, a block of sources, fields on
                       their way to and from shared memory */
@@ -56,7 +58,8 @@ typedef struct qk_plan {
 
 /* All that has to be free for it. */
 static inline int64_t qk_plan_needed(const qk_plan_t *plan) {
-  return plan->setup + plan->host;
+  const int64_t work = plan->serving + plan->parts;
+  return (plan->setup > work ? plan->setup : work) + plan->host;
 }
 
 const char *qk_plan_name(qk_plan_share_t share);
@@ -64,7 +67,8 @@ const char *qk_plan_name(qk_plan_share_t share);
 void qk_plan_make(const qk_plan_input_t *input, qk_plan_t *plan);
 
 /* The plan for input->nslot, or where that is 0 for the most slots up to QK_SLOTS_CHOSEN that fit
- * into `free` bytes. If it does not fit: with a compact solver, then with fewer staging buffers,
+ * into `free` bytes. If it does not fit: without room for parts of the operator, which then may end
+ * for want of memory, with a compact solver, then with fewer staging buffers,
  * then without the single-RHS solver, then without staging. QK_DEVICE_MEMORY tells what is needed,
  * what there is, and what would fit. */
 qk_status_t qk_plan_fit(const qk_plan_input_t *input, int64_t free, qk_plan_t *plan, qk_err_t *err);

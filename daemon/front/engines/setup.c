@@ -29,13 +29,20 @@ qk_status_t qk_setup_create(struct qk_service *service, const char *name,
   return QK_OK;
 }
 
+void qk_setup_site_name(const char *name, const char *owner, char site[QK_SETUP_NAME_MAX + 12]) {
+  if (*owner)
+    snprintf(site, QK_SETUP_NAME_MAX + 12, "%s@%08x", name,
+             (unsigned)qk_checksum(owner, strlen(owner)));
+  else
+    snprintf(site, QK_SETUP_NAME_MAX + 12, "%s", name);
+}
+
 void qk_setup_set_owner(qk_setup_t *setup, const char *owner) {
   if (!owner || !*owner) return;
   snprintf(setup->owner, sizeof setup->owner, "%s", owner);
   snprintf(setup->owner_shown, sizeof setup->owner_shown, "%s", owner);
   qk_utf8_clean(setup->owner_shown);
-  snprintf(setup->site_name, sizeof setup->site_name, "%s@%08x", setup->name,
-           (unsigned)qk_checksum(owner, strlen(owner)));
+  qk_setup_site_name(setup->name, owner, setup->site_name);
 }
 
 qk_setup_t *qk_setup_hold(qk_setup_t *setup) {

@@ -91,6 +91,8 @@ static inline int qk_setup_contract_queue(const qk_setup_t *setup) {
 qk_status_t qk_setup_create(struct qk_service *service, const char *name,
                             const qk_settings_t *settings, double now, qk_setup_t **setup,
                             qk_err_t *err);
+/* The name for log and files of a setup of this owner; "": it is public. */
+void qk_setup_site_name(const char *name, const char *owner, char site[QK_SETUP_NAME_MAX + 12]);
 /* It is private to this user; NULL: public, as it is at first. */
 void qk_setup_set_owner(qk_setup_t *setup, const char *owner);
 /* NULL-safe, both. */

@@ -45,8 +45,9 @@ typedef struct qk_viewer {
 bool qk_setups_sees(const qk_viewer_t *viewer, const qk_setup_t *setup);
 /* Of this owner, NULL: public; NULL: there is none. */
 qk_setup_t *qk_setups_named(const qk_service_t *service, const char *owner, const char *name);
-/* By name, the viewer's own before public ones; NULL or "default": the default. QK_NOT_FOUND lists
- * those that the viewer sees. */
+/* By name, the viewer's own before public ones; or by USER/NAME, public ones by /NAME; NULL or
+ * "default": the default. QK_NOT_FOUND lists those that the viewer sees; QK_BAD_ARGUMENT: several
+ * users have one of that name, and the viewer operates. */
 qk_setup_t *qk_setups_find(const qk_service_t *service, const qk_viewer_t *viewer, const char *name,
                            qk_err_t *err);
 /* QK_OK if the setup accepts work now; QK_NOT_READY; QK_NOT_FOUND if it never will again. */
@@ -83,7 +84,8 @@ void qk_setups_fail(qk_setup_t *setup, qk_status_t status, const char *text);
  * two has no multigrid or no checkpoint, or their lattices differ. */
 qk_status_t qk_setups_evolve_begin(qk_setup_t *setup, const char *from, qk_setup_t *source,
                                    const char *why, qk_err_t *err);
-/* The same for one that was accepted before: it waits for nobody. */
+/* The same for one that was accepted before: it waits for nobody. As in setups that are there, one
+ * of its owner's comes before a public one of that name. */
 void qk_setups_evolve_bring_back(qk_setup_t *setup, const char *from);
 /* Of the setup that quarkd was started with: from the checkpoint mg-from. */
 qk_status_t qk_setups_evolve_of_settings(qk_setup_t *setup, qk_err_t *err);

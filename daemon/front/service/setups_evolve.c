@@ -14,12 +14,14 @@ static bool has_multigrid(const char *solver) {
   return strcmp(solver, "mg") == 0 || strcmp(solver, "auto") == 0;
 }
 
-/* The checkpoint of the setup of this name, as far as the name alone tells; "": it does not. */
-static void find_by_name(const qk_service_t *service, const char *name,
+/* The checkpoint of the setup of this name and owner, as far as these tell; "": they do not. */
+static void find_by_name(const qk_service_t *service, const char *name, const char *owner,
                          char path[QK_PATH_MAX + 1]) {
-  const bool own = strcmp(name, service->settings->setup_name) == 0;
+  char site[QK_SETUP_NAME_MAX + 12];
+  const bool own = !*owner && strcmp(name, service->settings->setup_name) == 0;
   qk_err_t err = {0};
-  if (qk_checkpoint_path(service->settings, own ? "" : name, path, &err) != QK_OK ||
+  qk_setup_site_name(name, owner, site);
+  if (qk_checkpoint_path(service->settings, own ? "" : site, path, &err) != QK_OK ||
       qk_checkpoint_is_folder(path))
     path[0] = '\0';
 }
@@ -72,7 +74,8 @@ qk_status_t qk_setups_evolve_begin(qk_setup_t *setup, const char *from, qk_setup
   if (source && source->failed == QK_OK) {
     status = check_source(setup, source, err);
     if (status != QK_OK) return status;
-    qk_setups_evolve_bring_back(setup, source->name);
+    snprintf(setup->evolve_from, sizeof setup->evolve_from, "%s", source->name);
+    find_by_name(setup->service, source->name, source->owner, setup->evolve_path);
     find_file(setup, source);
     setup->source = qk_setup_hold(source);
     return QK_OK;
@@ -87,7 +90,9 @@ void qk_setups_evolve_bring_back(qk_setup_t *setup, const char *from) {
   const qk_service_t *service = setup->service;
   if (strcmp(from, "default") == 0 && service->primary) from = service->primary->name;
   snprintf(setup->evolve_from, sizeof setup->evolve_from, "%s", from);
-  find_by_name(service, from, setup->evolve_path);
+  find_by_name(service, from, setup->owner, setup->evolve_path);
+  if (!setup->owner[0] || (setup->evolve_path[0] && access(setup->evolve_path, F_OK) == 0)) return;
+  find_by_name(service, from, "", setup->evolve_path);
 }
 
 qk_status_t qk_setups_evolve_of_settings(qk_setup_t *setup, qk_err_t *err) {

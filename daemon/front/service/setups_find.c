@@ -18,16 +18,43 @@ qk_setup_t *qk_setups_named(const qk_service_t *service, const char *owner, cons
   return NULL;
 }
 
+/* USER/NAME: names of setups have no '/'. NULL: there is none that the viewer sees. */
+static qk_setup_t *find_whole(const qk_service_t *service, const qk_viewer_t *viewer,
+                              const char *name, const char *slash) {
+  char owner[QK_USER_MAX + 1];
+  const size_t n = (size_t)(slash - name);
+  if (n >= sizeof owner) return NULL;
+  memcpy(owner, name, n);
+  owner[n] = '\0';
+  qk_setup_t *found = qk_setups_named(service, owner, slash + 1);
+  return found && qk_setups_sees(viewer, found) ? found : NULL;
+}
+
+/* Those of others, for an operator. NULL: there is none, or there are several: *err says which. */
+static qk_setup_t *find_of_others(const qk_service_t *service, const char *name, qk_err_t *err) {
+  qk_setup_t *found = NULL;
+  char list[200] = "";
+  for (int m = 0; m < QK_SETUPS_MAX; m++) {
+    qk_setup_t *setup = service->setup[m];
+    if (!setup || setup->ending || strcmp(setup->name, name) != 0) continue;
+    const size_t n = strlen(list);
+    snprintf(list + n, sizeof list - n, "%s%.64s/%s", n ? ", " : "", setup->owner_shown, name);
+    if (found)
+      qk_fail(err, QK_BAD_ARGUMENT, "setup = \"%s\": several users have one of this name: %s", name,
+              list);
+    found = setup;
+  }
+  return err->code == QK_OK ? found : NULL;
+}
+
 /* Private ones of the viewer come first, then public ones; an operator finds those of others. */
-static qk_setup_t *find(const qk_service_t *service, const qk_viewer_t *viewer, const char *name) {
+static qk_setup_t *find(const qk_service_t *service, const qk_viewer_t *viewer, const char *name,
+                        qk_err_t *err) {
+  const char *slash = strrchr(name, '/');
+  if (slash) return find_whole(service, viewer, name, slash);
   qk_setup_t *found = viewer->user ? qk_setups_named(service, viewer->user, name) : NULL;
   if (!found) found = qk_setups_named(service, "", name);
-  for (int m = 0; m < QK_SETUPS_MAX && !found; m++) {
-    qk_setup_t *setup = service->setup[m];
-    if (setup && !setup->ending && viewer->operates && strcmp(setup->name, name) == 0)
-      found = setup;
-  }
-  return found;
+  return found || !viewer->operates ? found : find_of_others(service, name, err);
 }
 
 static void list_names(const qk_service_t *service, const qk_viewer_t *viewer, char *list,
@@ -45,8 +72,8 @@ qk_setup_t *qk_setups_find(const qk_service_t *service, const qk_viewer_t *viewe
                            qk_err_t *err) {
   char list[256], quoted[QK_SETUP_NAME_MAX + 1];
   if (!name || strcmp(name, "default") == 0) return service->primary;
-  qk_setup_t *setup = find(service, viewer, name);
-  if (setup) return setup;
+  qk_setup_t *setup = find(service, viewer, name, err);
+  if (setup || err->code != QK_OK) return setup;
   list_names(service, viewer, list, sizeof list);
   qk_err_quote(name, quoted, sizeof quoted);
   qk_fail(err, QK_NOT_FOUND, "setup = \"%s\": there is no setup of this name; there are %s", quoted,

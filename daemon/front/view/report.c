@@ -234,6 +234,8 @@ static void add_slot(const qk_setup_t *setup, int k, const qk_viewer_t *viewer, 
   s->seconds = qk_service_now(setup->service) - rhs->started_at;
   s->has_flavour = !rhs->job->contraction && qk_values_action(&setup->settings.op)->has_flavours;
   s->flavour = rhs->job->flavour;
+  s->has_work = s->has_slot && !qk_job_solves(rhs->job);
+  s->work = rhs->job->work;
   r->curve[n] = s->has_slot ? &setup->curve[k] : NULL;
   r->slot_list[r->activity.n_slot++] = s;
 }

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Links from memory: their check, the setups that are made of them, who sees these, and what survives: test_front_fields.py QUARKD"""
 import os
+import re
 import sys
+import tempfile
 
 import tap
 
@@ -200,12 +202,55 @@ def a_setup_is_made_of_them_and_private(case):
         d.log('mine ready', 3)
         c.status()
         wait_for(d, 'mine', qk.STATE_READY)
-        drop(c, 'mine')
+        with Client(d, user='op') as op:  # who operates says whose he means
+            assert 'several users have one of this name: tester/mine, else/mine' in refused(op, 'BAD_ARGUMENT', drop=qk.Drop(name='mine'))
+            for name in 'nobody/mine', 'tester/', '/mine', 'tester/mine/', 'x' * 500 + '/mine':
+                assert 'there is no setup of this name' in refused(op, 'NOT_FOUND', drop=qk.Drop(name=name)), name
+            assert op.submit(setup='tester/mine', expect='rejected').status == STATUS['NOT_FOUND']  # a solve needs more than to operate
+            assert drop(op, 'else/mine').owner == 'else'
+            d.status_when(lambda s: [x.owner for x in s.setups if x.name == 'mine'] == ['tester'])
+            assert op.status(setup='mine').setup.name == 'mine'  # there is one only
+            assert 'is the default' in refused(op, 'BAD_ARGUMENT', drop=qk.Drop(name='/main'))
+        check(c, 3, setup='tester/mine')
+        drop(c, 'tester/mine')
         other.send(release=qk.Release(request=q.request))
-        drop(other, 'mine')
         wait_for(d, 'mine', None)
         settled(d)
         assert d.terminate() == 0
+
+
+@tap.test
+def null_vectors_of_a_private_setup_are_found_by_its_owner_also_after_a_restart(case):
+    with State(case) as state, tempfile.TemporaryDirectory() as scratch:
+        path = os.path.join(scratch, 'mg')
+        options = '--solver', 'mg', '--mg-checkpoint', path
+
+        def origin(daemon, name):
+            return wait_for(daemon, name, qk.STATE_READY).origin
+        with state.daemon(*options) as d, Client(d) as c, Client(d, user='else') as other:
+            r = send(c, LINKS)
+            gauge = 'digest:%016x' % r.digest
+            load(c, 'start', gauge=gauge, kappa=0.12)
+            wait_for(d, 'start', qk.STATE_READY)
+            load(c, 'next', gauge=gauge, kappa=0.13, evolve_from='start')
+            there = origin(d, 'next').split(' at ')[1]
+            assert re.fullmatch(re.escape(path) + r'-start@[0-9a-f]{8}', there), there
+            open(there, 'w', encoding='utf-8').close()
+            open(path + '-start', 'w', encoding='utf-8').close()  # of a public one that is gone
+            drop(c, 'start')
+            wait_for(d, 'start', None)
+            d.log('is on the disk')
+            kill(d)
+        state.end_the_machine()
+        with state.daemon('--user-setups', '3', *options) as d, Client(d, c.client_id) as c, Client(d, user='else') as other:
+            assert origin(d, 'next').endswith(' at ' + there), origin(d, 'next')
+            c.request = 100
+            load(c, 'third', gauge=gauge, kappa=0.14, evolve_from='start')  # which is gone but for its file
+            assert origin(d, 'third').endswith(' at ' + there), origin(d, 'third')
+            q = send(other, OTHER)
+            load(other, 'mine', gauge='field:%d' % q.request, kappa=0.13, evolve_from='start')  # the public one's
+            assert origin(d, 'mine').endswith(' at %s-start' % path), origin(d, 'mine')
+            assert d.terminate() == 0
 
 
 @tap.test

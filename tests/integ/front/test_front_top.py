@@ -110,6 +110,16 @@ def one_look_shows_slots_and_users(case):
 
 
 @tap.test
+def a_part_of_the_operator_that_is_applied_has_no_residual(case):
+    with case.daemon() as d, Client(d, user='ann') as a:
+        a.submit(1, source=qk.SOURCE_POINT, max_iter=fake.HOLD, work=qk.WORK_M)
+        d.status_when(lambda s: len(s.activity.slot) == 1, activity=True)
+        assert re.search(r'^ +0 [0-9a-f]{8}/1 +ann +0 +- +- +- +\d+\.\d   operator applied$', top(d), re.MULTILINE), top(d)
+        slot, = json.loads(top(d, '--once', '--json'))['slots']
+        assert (slot['residual'], slot['tol']) == (None, None), slot
+
+
+@tap.test
 def setups_have_a_line_each_where_there_are_several(case):
     with case.daemon('--slots', '4') as d, Client(d, user='ann') as c:
         assert 'SETUP' not in top(d)

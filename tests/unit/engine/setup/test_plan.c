@@ -84,6 +84,33 @@ Test(plan, most_memory_of_a_setup_is_as_planned) {
   expect_as_planned("twisted-clover;mass=0.1;mu=0.2", true, -1, -1);
 }
 
+/* There is room for parts of the operator, but no setup fails for want of it. */
+Test(plan, keeps_room_for_parts_of_the_operator_where_there_is_some) {
+  qk_rig_t rig;
+  qk_plan_t plan, without;
+  qk_err_t err = {0};
+  qk_action_params_t action = params_wilson(0.1, 0, -1);
+  rig_open(&rig, NULL, "builtin:unit:8x8x8x8", NULL);
+  qk_plan_input_t in = {.ops = rig.dev.ops,
+                        .geom = rig.dev.geom,
+                        .action = qk_action_of(&action.values),
+                        .params = &action,
+                        .method = QK_SOLVER_BICGSTAB,
+                        .inner = QK_SINGLE,
+                        .nslot = 16};
+  qk_plan_make(&in, &plan);
+  cr_expect_eq(plan.parts, 3 * (int64_t)qk_field_bytes(rig.dev.geom, QK_DOUBLE, 1, QK_FULL));
+  cr_expect_eq(qk_plan_needed(&plan), plan.serving + plan.parts, "serving is the most here");
+  cr_expect_eq(qk_plan_fit(&in, plan.serving + plan.parts, &without, &err), QK_OK);
+  cr_expect_eq(without.parts, plan.parts);
+  cr_expect_eq(qk_plan_fit(&in, plan.serving + plan.parts - 1, &without, &err), QK_OK);
+  cr_expect(without.parts == 0 && without.serving == plan.serving, "all else is as it was");
+  in.nslot = 0;
+  cr_expect_eq(qk_plan_fit(&in, plan.serving + plan.parts, &without, &err), QK_OK);
+  cr_expect(without.parts > 0 && without.nslot > 0);
+  rig_close(&rig);
+}
+
 /* The most that is held while an operator is made, of links as they are (to the byte) and smeared
  * ones. */
 Test(plan, most_memory_of_an_operator_is_as_planned) {

@@ -180,9 +180,9 @@ Test(setup, what_does_not_fit_is_refused_with_numbers) {
             err.text);
   in.nslot = 0;
   err = (qk_err_t){0};
-  cr_expect_eq(qk_plan_fit(&in, sixteen.setup, &plan, &err), QK_OK);
+  cr_expect_eq(qk_plan_fit(&in, qk_plan_needed(&sixteen), &plan, &err), QK_OK);
   cr_expect_eq(plan.nslot, 16);
-  cr_expect_eq(qk_plan_fit(&in, sixteen.setup - 1, &plan, &err), QK_OK);
+  cr_expect_eq(qk_plan_fit(&in, qk_plan_needed(&sixteen) - 1, &plan, &err), QK_OK);
   cr_expect_eq(plan.nslot, 15);
   cr_expect_eq(qk_plan_fit(&in, 1000, &plan, &err), QK_DEVICE_MEMORY);
   cr_expect(strstr(err.text, "slots = 1 need"), "%s", err.text);
