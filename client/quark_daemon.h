@@ -221,6 +221,7 @@ typedef struct quark_setup {
   uint32_t site_reals, columns;
   char origin[1024], origin_trouble[512]; /* as in quark_mg_report_t */
   char owner[72];                         /* the user whose private setup it is; "": it is public */
+  double boundary[8]; /* phases of x, y, z, t as re, im; NaN: the daemon does not say */
 } quark_setup_t;
 
 /* Cuts `parameters` of a report or a setup in place into its pairs, which point into the text.
@@ -230,8 +231,13 @@ QUARK_API uint32_t quark_parameters_split(char *parameters, uint32_t most,
 
 enum { QUARK_SETUPS = 32 };
 
+/* The first QUARK_SETUPS of them, as far as one answer has room for them. */
 QUARK_API quark_code_t quark_setups(quark_connection_t *conn, quark_setup_t setup[QUARK_SETUPS],
                                     uint32_t *count, quark_error_t *err);
+/* All of them, asked for until there are no more: the first `room` into setup; *count: how many
+ * there are, which may be more. Those that come or go meanwhile may be missed or told twice. */
+QUARK_API quark_code_t quark_setup_list(quark_connection_t *conn, quark_setup_t *setup,
+                                        uint32_t room, uint32_t *count, quark_error_t *err);
 
 /* Makes the daemon begin to load a setup, and returns; quark_setups tells how it goes. The same
  * load again does nothing. Errors: QUARK_BAD_ARGUMENT, QUARK_NOT_FOUND (no such file below the

@@ -28,11 +28,11 @@ enum {
   QK_PRIORITY_DEFAULT = 4,
   QK_CLIENT_REQUESTS_MAX = 256, /* requests of one client at a time */
   QK_SESSIONS_MAX = 65536,      /* clients at a time, as far as --max-sessions allows */
-  QK_SESSION_BYTES = 14336,     /* memory of one, with its user, beside its requests */
+  QK_SESSION_BYTES = 26624,     /* memory of one, with its user, beside its requests */
   QK_SESSIONS_SHARE = 256,      /* of them that one user may have in any case */
   QK_USERS_SHOWN = 256,         /* users in a STATUS report */
   QK_CLIENTS_MAX = 1024,        /* authorised keys */
-  QK_SETUPS_MAX = 32,           /* setups of a daemon */
+  QK_SETUPS_MAX = 64,           /* setups of a daemon */
   QK_SLOTS_MAX = 64,            /* slots of an engine */
   QK_STAGING_MAX = 8,           /* sources that come beside slots; twice as many solutions leave */
   QK_INFLIGHT_MAX =

@@ -15,7 +15,7 @@ typedef struct answers {
   quark_report_t report;                      /* the latest, and all below */
   quark_activity_t activity;
   quark_setup_t setups[QUARK_SETUPS];
-  uint32_t nsetups;
+  uint32_t nsetups, setups_left; /* left: behind them */
 } answers_t;
 
 /* Sends a message, and again in each new session, until *answers grows. what: its name. Errors: the

@@ -9,7 +9,7 @@
 #include "client/libquark/connection/error.h"
 #include "proto/action/operator_text.h"
 
-_Static_assert((int)QUARK_SETUPS == (int)QK_SETUPS_MAX, "as many as there can be");
+_Static_assert((int)QUARK_SETUPS <= (int)QK_SETUPS_MAX, "some of those that there can be");
 
 #define COPY(to, from) snprintf((to), sizeof(to), "%s", (from) ? (from) : "")
 
@@ -73,28 +73,55 @@ static void read_setup(quark_setup_t *s, const Quark__SetupState *m) {
   COPY(s->origin_trouble, m->origin_trouble);
   quark__parameters_read(m->parameter, m->n_parameter, s->parameters);
   for (size_t mu = 0; mu < 4 && m->n_dims == 4; mu++) s->dims[mu] = m->dims[mu];
+  for (size_t i = 0; i < 8; i++) s->boundary[i] = i < m->n_boundary ? m->boundary[i] : NAN;
 }
 
 void quark__setups_read_locked(quark_connection_t *conn, const Quark__StatusReport *m) {
   answers_t *answers = conn->answers;
   answers->nsetups = (uint32_t)(m->n_setups < QUARK_SETUPS ? m->n_setups : QUARK_SETUPS);
+  answers->setups_left = (uint32_t)m->n_setups - answers->nsetups + m->setups_left_out;
   for (uint32_t i = 0; i < answers->nsetups; i++) read_setup(&answers->setups[i], m->setups[i]);
+}
+
+static quark_code_t ask_from_locked(quark_connection_t *conn, uint32_t first, quark_error_t *err) {
+  Quark__StatusRequest request = QUARK__STATUS_REQUEST__INIT;
+  Quark__ClientMessage message = QUARK__CLIENT_MESSAGE__INIT;
+  request.has_first_setup = first > 0;
+  request.first_setup = first;
+  message.body_case = QUARK__CLIENT_MESSAGE__BODY_STATUS;
+  message.status = &request;
+  return quark__ask_locked(conn, &message, &conn->answers->reports, "STATUS", err);
 }
 
 quark_code_t quark_setups(quark_connection_t *conn, quark_setup_t setup[QUARK_SETUPS],
                           uint32_t *count, quark_error_t *err) {
   const answers_t *answers = conn->answers;
-  Quark__StatusRequest request = QUARK__STATUS_REQUEST__INIT;
-  Quark__ClientMessage message = QUARK__CLIENT_MESSAGE__INIT;
-  message.body_case = QUARK__CLIENT_MESSAGE__BODY_STATUS;
-  message.status = &request;
   pthread_mutex_lock(&conn->lock);
-  const quark_code_t code = quark__ask_locked(conn, &message, &answers->reports, "STATUS", err);
+  const quark_code_t code = ask_from_locked(conn, 0, err);
   if (code == QUARK_OK) {
     *count = answers->nsetups;
     memcpy(setup, answers->setups, answers->nsetups * sizeof *setup);
   }
   pthread_mutex_unlock(&conn->lock);
+  return code;
+}
+
+quark_code_t quark_setup_list(quark_connection_t *conn, quark_setup_t *setup, uint32_t room,
+                              uint32_t *count, quark_error_t *err) {
+  const answers_t *answers = conn->answers;
+  quark_code_t code;
+  uint32_t n = 0;
+  pthread_mutex_lock(&conn->lock);
+  do {
+    code = ask_from_locked(conn, n, err);
+    if (code != QUARK_OK) break;
+    const uint32_t fits = n < room ? room - n : 0;
+    const uint32_t take = answers->nsetups < fits ? answers->nsetups : fits;
+    if (take > 0) memcpy(setup + n, answers->setups, take * sizeof *setup);
+    n += answers->nsetups;
+  } while (answers->nsetups > 0 && answers->setups_left > 0);
+  pthread_mutex_unlock(&conn->lock);
+  if (code == QUARK_OK) *count = n;
   return code;
 }
 

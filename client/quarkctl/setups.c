@@ -84,6 +84,10 @@ static json_t *setup_json(const quark_setup_t *s) {
       "restarts", (json_int_t)s->restarts, "device_bytes", (json_int_t)s->device_bytes, "idle",
       ctl_number(s->idle), "checksum_ignored", s->checksum_ignored, "origin", s->origin,
       "origin_trouble", s->origin_trouble);
+  json_t *boundary = json_array();
+  for (int i = 0; i < 8; i++) json_array_append_new(boundary, ctl_number(s->boundary[i]));
+  json_object_set_new(object, "boundary", boundary);
+  json_object_set_new(object, "owner", json_string(s->owner));
   if (s->state == QUARK_FAILED) {
     json_object_set_new(object, "error", json_string(quark_code_name(s->code)));
     json_object_set_new(object, "text", json_string(s->text));
@@ -116,12 +120,12 @@ static void clear_line(void) {
 
 /* Finds the setup as it is now. *there false: there is none of that name. */
 static int find(quark_connection_t *conn, const char *name, quark_setup_t *found, bool *there) {
-  quark_setup_t setup[QUARK_SETUPS];
+  quark_setup_t setup[QK_SETUPS_MAX];
   uint32_t count;
   quark_error_t err;
-  if (quark_setups(conn, setup, &count, &err) != QUARK_OK) return ctl_fail(&err);
+  if (quark_setup_list(conn, setup, QK_SETUPS_MAX, &count, &err) != QUARK_OK) return ctl_fail(&err);
   *there = false;
-  for (uint32_t i = 0; i < count; i++) {
+  for (uint32_t i = 0; i < count && i < QK_SETUPS_MAX; i++) {
     if (strcmp(setup[i].name, name) != 0) continue;
     *found = setup[i];
     *there = true;

@@ -5,6 +5,7 @@
 
 #include "client/cli/operator.h"
 #include "proto/counters.h"
+#include "proto/limits.h"
 
 typedef struct options {
   ctl_common_t common;
@@ -279,13 +280,15 @@ int ctl_status(int argc, char **argv) {
   quark_report_t report;
   int code = ctl_connect(&o.common, NULL, false, &conn);
   if (code) return code;
-  quark_setup_t setup[QUARK_SETUPS];
+  quark_setup_t setup[QK_SETUPS_MAX];
   uint32_t count = 0;
   quark_error_t err;
   code = ctl_report(&o.common, conn, o.any, &report);
-  if (code == 0 && quark_setups(conn, setup, &count, &err) != QUARK_OK) code = ctl_fail(&err);
+  if (code == 0 && quark_setup_list(conn, setup, QK_SETUPS_MAX, &count, &err) != QUARK_OK)
+    code = ctl_fail(&err);
   quark_close(conn);
   if (code) return code;
+  if (count > QK_SETUPS_MAX) count = QK_SETUPS_MAX;
   if (o.common.json) {
     json_t *object = ctl_status_json(&report);
     json_object_set_new(object, "setups", ctl_setups_json(setup, count));

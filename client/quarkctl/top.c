@@ -112,7 +112,9 @@ static quark_code_t ask(watch_t *w, quark_error_t *err) {
   if (!w->conn) code = quark_connect(w->where.endpoint, &o, &w->conn, err);
   if (code != QUARK_OK) return code;
   code = quark_activity(w->conn, &w->top.report, &w->top.activity, err);
-  if (code == QUARK_OK) code = quark_setups(w->conn, w->top.setup, &w->top.setups, err);
+  if (code == QUARK_OK)
+    code = quark_setup_list(w->conn, w->top.setup, QK_SETUPS_MAX, &w->top.setups, err);
+  if (w->top.setups > QK_SETUPS_MAX) w->top.setups = QK_SETUPS_MAX;
   if (code == QUARK_OK) return code;
   quark_close(w->conn);
   w->conn = NULL;

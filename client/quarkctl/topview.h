@@ -7,6 +7,7 @@
 #define QUARKCTL_TOPVIEW_H
 
 #include "client/quark.h"
+#include "proto/limits.h"
 
 /* Rates between two reports of the daemon. */
 typedef struct ctl_rates {
@@ -23,7 +24,7 @@ typedef struct ctl_top {
   const char *endpoint;
   quark_report_t report;
   quark_activity_t activity;
-  quark_setup_t setup[QUARK_SETUPS];
+  quark_setup_t setup[QK_SETUPS_MAX];
   uint32_t setups;
   ctl_rates_t rates;
   int restarts;      /* times that another daemon took its place */

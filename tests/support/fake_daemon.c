@@ -211,6 +211,24 @@ static void remember(fake_daemon_t *d, const Quark__ClientMessage *m) {
   d->last = (Quark__ClientMessage *)qk_control_copy(&m->base);
 }
 
+/* What a STATUS has room for of many setups. */
+static void tell_part(state_t *s, uint32_t first, Quark__StatusReport *status) {
+  enum { PART = 20 };
+  static Quark__SetupState setup[PART], *list[PART];
+  static char name[PART][8];
+  const uint32_t all = (uint32_t)s->d->script.setups, left = first < all ? all - first : 0;
+  status->n_setups = left < PART ? left : PART;
+  status->setups = list;
+  status->has_setups_left_out = true;
+  status->setups_left_out = left - (uint32_t)status->n_setups;
+  for (uint32_t i = 0; i < status->n_setups; i++) {
+    setup[i] = *fake_setups()[0];
+    snprintf(name[i], sizeof name[i], "%u", first + i);
+    setup[i].name = name[i];
+    list[i] = &setup[i];
+  }
+}
+
 static void status_request(state_t *s, const Quark__ClientMessage *m) {
   const int fatal = atomic_exchange(&s->d->script.fatal, 0);
   if (fatal) {
@@ -222,6 +240,11 @@ static void status_request(state_t *s, const Quark__ClientMessage *m) {
   Quark__ServerMessage status = QUARK__SERVER_MESSAGE__INIT;
   status.body_case = QUARK__SERVER_MESSAGE__BODY_STATUS;
   status.status = fake_status(m->status->activity);
+  Quark__StatusReport part = *status.status;
+  if (s->d->script.setups > 0) {
+    tell_part(s, m->status->first_setup, &part);
+    status.status = &part;
+  }
   reply(s, &status);
 }
 

@@ -44,6 +44,8 @@ typedef struct fake_script {
   atomic_int drop_put;    /* it closes its connection at the n-th PUT, once */
   atomic_int drop_fetch;  /* likewise at the n-th FETCH */
   atomic_int empty_fetch; /* FETCH gets no descriptor */
+  /* so many setups, named 0, 1, ..., which STATUS tells 20 at a time; 0: two of other names */
+  atomic_int setups;
 } fake_script_t;
 
 typedef struct fake_daemon {

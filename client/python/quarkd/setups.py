@@ -26,10 +26,14 @@ class Setups:
 
     def setups(self) -> List[Setup]:
         """The setups of the daemon."""
-        found, count, err = ffi.new('quark_setup_t[]', lib.QUARK_SETUPS), ffi.new('uint32_t *'), ffi.new('quark_error_t *')
-        with self._handle as conn:
-            errors.check(lib.quark_setups(conn, found, count, err), err)
-        return [Setup.of(found[i]) for i in range(count[0])]
+        room, count, err = lib.QUARK_SETUPS, ffi.new('uint32_t *'), ffi.new('quark_error_t *')
+        while True:
+            found = ffi.new('quark_setup_t[]', room)
+            with self._handle as conn:
+                errors.check(lib.quark_setup_list(conn, found, room, count, err), err)
+            if count[0] <= room:
+                return [Setup.of(found[i]) for i in range(count[0])]
+            room = count[0]
 
     def _wait_for(self, name: str, patience: float) -> Setup:
         give_up = time.monotonic() + patience

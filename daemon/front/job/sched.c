@@ -153,6 +153,20 @@ static void take_place(qk_sched_queue_t *queue, place_t *place, double work) {
   qk_tree_add(&queue->turns, &place->node, order_turns);
 }
 
+/* Whether they are of the same kind: right-hand sides, or contractions. */
+static bool alike(int a, int b) {
+  return (a < QK_SETUPS_MAX) == (b < QK_SETUPS_MAX);
+}
+
+/* What a user was given by one queue counts where it waits in others of the kind, too. */
+static void charge_others(qk_sched_user_t *user, int k, double cost) {
+  for (int i = 0; i < QK_SCHED_QUEUES; i++) {
+    place_t *place = &user->place[i];
+    if (i != k && place->length > 0 && alike(i, k))
+      take_place(&user->sched->queue[i], place, place->work + cost);
+  }
+}
+
 /* Behind all of equal work. */
 static void go_last(qk_sched_queue_t *queue, place_t *place, double work) {
   if (place->node.height > 0) qk_tree_remove(&queue->turns, &place->node);
@@ -209,6 +223,7 @@ qk_sched_item_t *qk_sched_pop(qk_sched_t *sched, int k, double now) {
   if (queue->level < place->work) queue->level = place->work;
   place->user->given += item->cost;
   go_last(queue, place, place->work + item->cost);
+  charge_others(place->user, k, item->cost);
   qk_sched_remove(sched, item);
   return item;
 }
@@ -238,5 +253,6 @@ void qk_sched_settle(qk_sched_user_t *user, const qk_sched_item_t *item, double 
     take_place(&user->sched->queue[item->index], place, work);
   else
     place->work = work;
+  charge_others(user, item->index, cost - item->cost);
   user->given += cost - item->cost;
 }

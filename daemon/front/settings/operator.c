@@ -88,7 +88,15 @@ void qk_operator_list(const qk_values_t *values, qk_text_form_t form, qk_operato
   }
 }
 
+static double number_or_zero(const qk_values_t *values, const char *key) {
+  const double x = qk_value(values, key);
+  return isnan(x) ? 0 : x;
+}
+
+double qk_operator_mass(const qk_values_t *values) {
+  return number_or_zero(values, "mass");
+}
+
 double qk_operator_csw(const qk_values_t *values) {
-  const double csw = qk_value(values, "csw");
-  return isnan(csw) ? 0 : csw;
+  return number_or_zero(values, "csw");
 }

@@ -26,7 +26,8 @@ typedef struct qk_operator_fields {
 
 void qk_operator_list(const qk_values_t *values, qk_text_form_t form, qk_operator_fields_t *fields);
 
-/* csw of those that have one; 0 for the others. */
+/* mass and csw of those that have them; 0 for the others. */
+double qk_operator_mass(const qk_values_t *values);
 double qk_operator_csw(const qk_values_t *values);
 
 #endif

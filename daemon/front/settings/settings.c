@@ -139,7 +139,7 @@ static const qk_config_row_t ROWS[] = {
      "quarter of the machine's free memory"},
     {"max-sessions", QK_CONFIG_INT | QK_CONFIG_LIVE, AT(max_sessions), "4096", 1, QK_SESSIONS_MAX,
      "N",
-     "limit of client sessions (14 KiB of memory each, and their requests); one user may have a "
+     "limit of client sessions (26 KiB of memory each, and their requests); one user may have a "
      "quarter of them, at least 256; at the limit sessions without requests are ended"},
     {"lease", QK_CONFIG_DOUBLE | QK_CONFIG_LIVE, AT(lease), "60", 0.1, 86400, "SECONDS",
      "end the session and the requests of a client that sends nothing for this time"},

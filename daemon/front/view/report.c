@@ -52,7 +52,7 @@ static void fill_setup(const qk_setup_t *setup, qk_report_t *report) {
   const qk_engine_info_t *e = qk_supervisor_info(setup->supervisor);
   r->name = (char *)setup->name;
   r->gauge = (char *)s->gauge;
-  r->mass = qk_value(&s->op, "mass");
+  r->mass = qk_operator_mass(&s->op);
   r->kappa = qk_values_kappa(&s->op);
   r->csw = qk_operator_csw(&s->op);
   r->action = (char *)setup->shown.action;
@@ -161,6 +161,8 @@ void qk_report_setup(const qk_setup_t *setup, Quark__SetupState *r) {
   if (setup->owner[0]) r->owner = (char *)setup->owner_shown;
   r->kappa = qk_values_kappa(&setup->settings.op);
   r->csw = qk_operator_csw(&setup->settings.op);
+  r->n_boundary = 8;
+  r->boundary = (double *)setup->settings.boundary;
   r->action = (char *)setup->shown.action;
   r->n_parameter = setup->shown.n_parameter;
   r->parameter = (Quark__Setting **)setup->shown.parameter;

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Several setups in one daemon: which come, which go, and that none disturbs another: test_front_setups.py QUARKD QUARKCTL"""
+import json
 import os
 import signal
 import subprocess
@@ -420,6 +421,32 @@ def as_many_setups_as_are_allowed(case):
         assert '12 setups of 12 (max-setups)' in text, text
         assert [s.name for s in d.status(first_setup=10).setups] == names[9:] and not d.status(first_setup=99).setups
         d.status_when(lambda s: s.counters.running == 12)
+        shown = json.loads(case.ctl(d, 'status', '--json').stdout)['setups']
+        assert {s['name'] for s in shown} == set(['main'] + names) and shown[0]['boundary'] == [1, 0, 1, 0, 1, 0, -1, 0], shown[0]
+        assert list(d.status().setups[3].boundary) == shown[3]['boundary']
+
+
+@tap.test
+def who_uses_several_setups_has_one_share_in_each(case):
+    """One slot each. a waits in both, b in the second alone: what a is given in the first counts in the second."""
+    def in_second(s):
+        return [x.user for x in s.activity.slot if x.setup == 'second']
+    with case.daemon('--slots', '1', '--max-setups', '2') as d, Client(d, user='a') as a, Client(d, user='b') as b:
+        load_and_wait(d, a, 'second')
+        held = dict(source=qk.SOURCE_Z2, max_iter=fake.HOLD, sink=qk.SINK_NONE)
+        first = [a.submit(1, setup=name, **held).request for name in ('main', 'second')]
+        d.status_when(lambda s: s.counters.running == 2)
+        a.submit(2, setup='second', **held)
+        a.submit(12, source=qk.SOURCE_Z2, setup='main', sink=qk.SINK_NONE)
+        b.submit(3, setup='second', **held)
+        d.status_when(lambda s: s.counters.queued == 17)
+        a.send(cancel=qk.Cancel(request=first[0]))  # the twelve of the first setup are solved
+        d.status_when(lambda s: s.counters.queued == 5)
+        a.send(cancel=qk.Cancel(request=first[1]))
+        for k in range(3):
+            d.status_when(lambda s, k=k: in_second(s) == ['b'] and s.counters.queued == 4 - k, activity=True)
+            b.send(cancel=qk.Cancel(request=1, rhs=[k]))
+        d.status_when(lambda s: in_second(s) == ['a'] and s.counters.queued == 1, activity=True)
 
 
 @tap.test

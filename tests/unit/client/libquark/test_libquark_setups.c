@@ -1,5 +1,6 @@
 #include <criterion/criterion.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "proto/limits.h"
@@ -165,6 +166,31 @@ Test(libquark, an_action_that_waits_for_a_session_is_not_sent_to_an_older_daemon
   lq_fake.script.drop_now = 1;
   while (quark_status(conn, &report, NULL) != QUARK_OK) continue;
   cr_expect_eq(lq_fake.loads, 0, "it would have come before the question");
+  quark_close(conn);
+}
+
+Test(libquark, setups_that_no_answer_has_room_for_are_asked_for_in_parts) {
+  static quark_setup_t setup[70];
+  quark_error_t err;
+  quark_connection_t *conn = lq_connect(NULL);
+  for (int all = 0; all <= 64; all += 1 + all / 3) {
+    uint32_t n = 99;
+    lq_fake.script.setups = all;
+    memset(setup, 0, sizeof setup);
+    cr_assert_eq(quark_setup_list(conn, setup, 70, &n, &err), QUARK_OK, "%s", err.text);
+    cr_expect_eq(n, all ? (uint32_t)all : 2);
+    for (int i = 0; i < all; i++) cr_expect_eq(atoi(setup[i].name), i);
+    cr_expect_eq(*setup[all ? all : 2].name, '\0');
+  }
+  uint32_t n = 0;
+  lq_fake.script.setups = 50;
+  memset(setup, 0, sizeof setup);
+  cr_assert_eq(quark_setup_list(conn, setup, 30, &n, &err), QUARK_OK);
+  cr_expect(n == 50 && strcmp(setup[29].name, "29") == 0 && !*setup[30].name, "no more than room");
+  cr_assert_eq(quark_setup_list(conn, NULL, 0, &n, &err), QUARK_OK);
+  cr_expect_eq(n, 50);
+  cr_assert_eq(quark_setups(conn, setup, &n, &err), QUARK_OK);
+  cr_expect(n == 20 && isnan(setup[0].boundary[0]));
   quark_close(conn);
 }
 

@@ -117,7 +117,58 @@ Test(sched, shares_work_and_not_requests) {
   for (int k = 0; k < 2; k++) qk_sched_user_release(u[k]);
 }
 
-Test(sched, what_is_given_in_one_queue_does_not_count_in_another) {
+static void push_to(qk_sched_t *s, qk_sched_user_t *u, item_t *item, int user, int queue) {
+  init(item, user, 0);
+  item->queue.index = queue;
+  qk_sched_push(s, u, &item->queue);
+}
+
+static int user_of(qk_sched_item_t *item) {
+  return QK_HOLDER(item, item_t, queue)->user;
+}
+
+/* a waits in two queues, b in the second alone. */
+Test(sched, what_is_given_in_one_queue_counts_where_one_waits) {
+  enum { MANY = 40, OTHER = QK_SETUPS_MAX - 1 };
+  qk_sched_t s;
+  qk_sched_user_t *a, *b;
+  static item_t item[3][MANY];
+  int of_a = 0;
+  hold_two(&s, &a, &b);
+  for (int i = 0; i < MANY; i++) {
+    push_to(&s, a, &item[0][i], 0, 0);
+    push_to(&s, a, &item[1][i], 0, OTHER);
+    push_to(&s, b, &item[2][i], 1, OTHER);
+  }
+  for (int i = 0; i < 20; i++) { /* both engines are equally fast: a has one, b the other */
+    qk_sched_pop(&s, 0, 0);
+    of_a += user_of(qk_sched_pop(&s, OTHER, 0)) == 0;
+  }
+  cr_expect_leq(of_a, 1, "%d of 20", of_a);
+  qk_sched_settle(b, &item[2][0].queue, 11); /* it took ten more */
+  of_a = 0;
+  for (int i = 0; i < 10; i++) of_a += user_of(qk_sched_pop(&s, OTHER, 0)) == 0;
+  cr_expect(of_a >= 9, "%d of 10", of_a);
+  while (qk_sched_pop(&s, OTHER, 0)) continue;
+  release_two(&s, a, b);
+}
+
+Test(sched, contractions_and_right_hand_sides_have_shares_of_their_own) {
+  qk_sched_t s;
+  qk_sched_user_t *a, *b;
+  static item_t item[30];
+  hold_two(&s, &a, &b);
+  for (int i = 0; i < 10; i++) {
+    push_to(&s, a, &item[i], 0, 0);
+    push_to(&s, a, &item[10 + i], 0, QK_SETUPS_MAX);
+    push_to(&s, b, &item[20 + i], 1, QK_SETUPS_MAX);
+  }
+  for (int i = 0; i < 10; i++) qk_sched_pop(&s, 0, 0);
+  for (int i = 0; i < 20; i++) cr_expect_eq(user_of(qk_sched_pop(&s, QK_SETUPS_MAX, 0)), i % 2);
+  release_two(&s, a, b);
+}
+
+Test(sched, what_was_given_elsewhere_before_does_not_count) {
   qk_sched_t s;
   qk_sched_user_t *a, *b;
   item_t item[100], other[2];
