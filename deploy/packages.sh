@@ -9,7 +9,7 @@ declare -A packages=(
     libhdf5-dev liblapack-dev libopenmpi-dev openmpi-bin"
   [test]="libcriterion-dev protobuf-compiler python3-numpy python3-scipy python3-h5py python3-zmq
     python3-protobuf python3-yaml binutils librandom123-dev patchelf systemd python3-cffi python3-dev
-    python3-nbclient python3-ipykernel python3-matplotlib"
+    python3-nbclient python3-ipykernel python3-matplotlib python3-mpi4py"
   [lint]="clang-14 libomp-14-dev clang-format-14 clang-tidy-14 shellcheck mandoc mypy"
   [plot]="gnuplot-nox"
   [web]="chromium chromium-driver"

@@ -6,7 +6,7 @@ import os
 import stat
 import time
 from types import TracebackType
-from typing import Any, Dict, List, Mapping, Optional, Tuple, Type, Union, cast
+from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence, Tuple, Type, Union, cast, overload
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -24,6 +24,9 @@ from .setups import LOOK, Setups
 from .smearing import Gauss, real
 from .status import Report
 from .terms import Name, name_of
+
+if TYPE_CHECKING:
+    from .mpi import Bricks
 
 KEY_TEXT = 40
 
@@ -321,7 +324,15 @@ class Connection(Setups):
             errors.check(lib.quark_shutdown(conn, now, err), err)
 
 
-def connect(endpoint: Optional[str] = None, **options: Any) -> Connection:
+@overload
+def connect(endpoint: Optional[str] = None, *, comm: None = None, **options: Any) -> Connection: ...  # type: ignore[misc]
+
+
+@overload
+def connect(endpoint: Optional[str] = None, *, comm: Any, grid: Optional[Sequence[int]] = None, **options: Any) -> Bricks: ...
+
+
+def connect(endpoint: Optional[str] = None, *, comm: Any = None, grid: Optional[Sequence[int]] = None, **options: Any) -> Union[Connection, Bricks]:
     """Connects to quarkd.
 
     endpoint     "tcp://HOST:PORT", or the file of quarkd --endpoint-file; None: QUARKD_ENDPOINT, or tcp://127.0.0.1:5555
@@ -332,6 +343,12 @@ def connect(endpoint: Optional[str] = None, **options: Any) -> Connection:
     patience     seconds that calls wait for a daemon that is full or not ready
     local        False: never by shared memory
     client_id    16 bytes: those of an earlier connection, whose session this one takes over; None: random
+    comm, grid   of mpi4py, and the parts in x, y, z, t: the ranks share a connection, each with its brick of the lattice (quarkd.mpi)
     Errors: Timeout, RequestError (keys, endpoint), FileNotFoundError, ValueError.
     """
+    if comm is not None:
+        from .mpi import Bricks
+        return Bricks(comm, grid, endpoint, options)
+    if grid is not None:
+        raise ValueError('grid is for the ranks of a comm')
     return Connection(endpoint, **options)

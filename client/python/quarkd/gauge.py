@@ -6,7 +6,7 @@ import math
 from typing import Any, Optional, Sequence, Tuple, Union
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from . import arrays, errors
 from ._quark import ffi, lib
@@ -44,14 +44,19 @@ def take(links: Any) -> NDArray[Any]:
     return np.ascontiguousarray(array, dtype)
 
 
-def digest(links: Any) -> int:
-    """The number by which the daemon knows a configuration: of links [t, z, y, x, mu, 3, 3], mu = x, y, z, t.
+def digest(links: Any, sites: Optional[NDArray[np.uint64]] = None) -> int:
+    """The number by which the daemon knows a configuration: of links [t, z, y, x, mu, 3, 3], mu = x, y, z, t. sites: of a part of the lattice, the
+    number of each site with x fastest; the digest of the whole is the sum of those of its parts modulo 2^64.
 
     >>> '%016x' % digest(np.broadcast_to(np.eye(3, dtype=complex), (2, 2, 2, 2, 4, 3, 3)))
     '38a014ca42438d3c'
     """
     array, total = take(links), ffi.new('uint64_t *')
-    lib.quark_gauge_digest(ffi.from_buffer(array.reshape(-1).view(np.uint8)), arrays.DTYPES[array.dtype], 18, ffi.NULL, math.prod(array.shape[:4]), total)
+    where = ffi.NULL if sites is None else ffi.from_buffer('uint64_t[]', np.ascontiguousarray(sites, np.uint64))
+    count = math.prod(array.shape[:4])
+    if sites is not None and len(where) != count:
+        raise ValueError('%d numbers of sites for links of %d sites' % (len(where), count))
+    lib.quark_gauge_digest(ffi.from_buffer(array.reshape(-1).view(np.uint8)), arrays.DTYPES[array.dtype], 18, where, count, total)
     return int(total[0])
 
 
@@ -82,20 +87,24 @@ class Gauge:
         return 'Gauge(%s, digest %016x)' % ('x'.join(map(str, self.dims)), self.digest)
 
 
-def upload(handle: Handle, links: Any, boundary: Boundary, plaquette: Optional[float], keep_ms: int, patience: float) -> Gauge:
-    """Connection.upload_gauge"""
-    array, text = take(links), boundary_text(boundary)
-    dims = array.shape[3::-1]
+def open_field(handle: Handle, dtype: DTypeLike, dims: Sequence[int], number: int, plaquette: Optional[float], keep_ms: int,
+               patience: float) -> Tuple[Request, bool]:
+    """Announces links of that digest, and tells whether the daemon has them."""
     params, present = ffi.new('quark_field_params_t *'), ffi.new('bool *')
     lib.quark_field_params_init(params)
-    params.dims, params.dtype, params.keep_ms = list(dims), arrays.DTYPES[array.dtype], keep_ms
-    params.has_digest, params.digest = True, digest(array)
+    params.dims, params.dtype, params.keep_ms = list(dims), arrays.DTYPES[np.dtype(dtype)], keep_ms
+    params.has_digest, params.digest = True, number
     if plaquette is not None:
         params.plaquette = plaquette
     request = Request(handle, 1)
-    request.submit(lambda conn, p, number, size, err: int(lib.quark_field_open(conn, p, number, size, present, err)), params, patience)
+    request.submit(lambda conn, p, n, size, err: int(lib.quark_field_open(conn, p, n, size, present, err)), params, patience)
+    return request, bool(present[0])
+
+
+def send(request: Request, dims: Sequence[int], number: int, array: Optional[NDArray[Any]], boundary: Optional[str]) -> Gauge:
+    """Sends links that were announced, None: that are there, and waits until they are taken."""
     try:
-        if not present[0]:
+        if array is not None:
             if request.bytes != array.nbytes:
                 raise errors.make(lib.QUARK_INTERNAL, 'the daemon takes %d bytes of links, not %d' % (request.bytes, array.nbytes))
             request.upload(array)
@@ -105,4 +114,12 @@ def upload(handle: Handle, links: Any, boundary: Boundary, plaquette: Optional[f
     except BaseException:
         request.release()
         raise
-    return Gauge(request, dims, params.digest, not present[0], result.unitarity, text)
+    return Gauge(request, tuple(dims), number, array is not None, result.unitarity, boundary)
+
+
+def upload(handle: Handle, links: Any, boundary: Boundary, plaquette: Optional[float], keep_ms: int, patience: float) -> Gauge:
+    """Connection.upload_gauge"""
+    array, text = take(links), boundary_text(boundary)
+    dims, number = array.shape[3::-1], digest(array)
+    request, present = open_field(handle, array.dtype, dims, number, plaquette, keep_ms, patience)
+    return send(request, dims, number, None if present else array, text)

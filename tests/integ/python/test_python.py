@@ -12,7 +12,7 @@ from cli_case import Case, h5py, np, random_sources, read_field, tap
 import quarkd
 from quarkd import io
 
-MODULES = 'analysis arrays contract errors gamma gauge notebook smearing source status terms'.split()
+MODULES = 'analysis arrays contract errors gamma gauge mpi notebook smearing source status terms'.split()
 
 
 @tap.test

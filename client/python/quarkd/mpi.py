@@ -1,0 +1,352 @@
+"""Programs of several ranks (mpi4py): each has a brick of the lattice, and calls are collective.
+
+Rank 0 owns the connection. Bricks of sources are gathered there, those of solutions scattered from there, one right-hand side at a time; links that the
+daemon has are not gathered. A call that fails on one rank raises on all.
+"""
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Type, TypeVar, Union
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from . import arrays, errors, gauge
+from . import source as sources
+from . import terms as term
+from .connection import Connection
+from .correlator import Correlators
+from .future import Future
+from .propagator import Propagator
+from .request import Request, Result
+from .status import Report, Setup
+
+Grid = Tuple[int, int, int, int]
+T = TypeVar('T')
+LOOK = 0.0005  # seconds between two looks of the ranks that wait for rank 0
+
+
+def default_grid(size: int, dims: Sequence[int]) -> Grid:
+    """As square as the extents x, y, z, t allow, t first; parts have even extents. Errors: ValueError: there is none.
+
+    >>> default_grid(8, (4, 4, 4, 8)), default_grid(1, (4, 4, 4, 8))
+    ((1, 1, 2, 4), (1, 1, 1, 1))
+    """
+    best: Optional[Tuple[int, Tuple[int, ...], Grid]] = None
+    for gx, gy, gz in ((x, y, z) for x in _divisors(size) for y in _divisors(size // x) for z in _divisors(size // x // y)):
+        grid = (gx, gy, gz, size // (gx * gy * gz))
+        if all(n % (2 * g) == 0 for n, g in zip(dims, grid)):
+            part = [n // g for n, g in zip(dims, grid)]
+            surface = sum(math.prod(part) // n for n, g in zip(part, grid) if g > 1)
+            best = min(best or (surface + 1, grid, grid), (surface, grid, grid))  # of equal surfaces t is cut most
+    if not best:
+        raise ValueError('%d ranks: there is no grid that cuts %s into even parts' % (size, 'x'.join(map(str, dims))))
+    return best[2]
+
+
+def _divisors(n: int) -> List[int]:
+    return [d for d in range(1, n + 1) if n % d == 0]
+
+
+def _reals(array: NDArray[Any]) -> NDArray[Any]:
+    """As MPI has a type for: the same memory."""
+    return array.reshape(-1).view(np.float32 if array.dtype.itemsize == 8 else np.float64)
+
+
+@dataclass(frozen=True)
+class BrickGauge:
+    """Links that the daemon has, as Bricks.upload_gauge says on every rank: the members of Gauge."""
+
+    digest: int
+    dims: Tuple[int, ...]
+    sent: bool
+    unitarity: float
+    boundary: Optional[str]
+    _whole: Optional[gauge.Gauge]  # rank 0
+
+
+class Bricks:
+    """The collective connection that `quarkd.connect(comm=...)` makes.
+
+    comm, rank     of mpi4py
+    grid           parts in x, y, z, t; rank ((ct gz + cz) gy + cy) gx + cx has the part at c
+    slices         where this rank's part is in an array [t, z, y, x, ...] of the whole lattice
+    connection     that of rank 0; None on others
+    """
+
+    def __init__(self, comm: Any, grid: Optional[Sequence[int]], endpoint: Optional[str], options: Dict[str, Any]) -> None:
+        self.comm, self.rank = comm, int(comm.Get_rank())
+        self.connection: Optional[Connection] = None
+
+        def begin() -> Report:
+            self.connection = Connection(endpoint, **options)
+            return self.connection.ready()
+        self._reports: Dict[Optional[str], Report] = {None: self._root(begin)}
+        dims = self._reports[None].dims
+        self.grid: Grid = default_grid(comm.Get_size(), dims) if grid is None else self._checked(grid, dims)
+        self.slices = self._slices(self.rank, dims)
+
+    def _checked(self, grid: Sequence[int], dims: Sequence[int]) -> Grid:
+        if len(grid) != 4 or math.prod(grid) != self.comm.Get_size() or any(g < 1 or n % g for n, g in zip(dims, grid)):
+            raise ValueError('grid %s: must be four numbers for x, y, z, t that divide %s, with a product of %d, the number of ranks'
+                             % (tuple(grid), 'x'.join(map(str, dims)), self.comm.Get_size()))
+        gx, gy, gz, gt = (int(g) for g in grid)
+        return gx, gy, gz, gt
+
+    def _slices(self, part: int, dims: Sequence[int]) -> Tuple[slice, ...]:
+        """Of t, z, y, x."""
+        out = []
+        for n, g in zip(dims, self.grid):
+            part, c = divmod(part, g)
+            out.append(slice(c * (n // g), (c + 1) * (n // g)))
+        return tuple(reversed(out))
+
+    # ---- ranks agree ----
+
+    def _root(self, call: Callable[[], T]) -> T:
+        """What a call gives on rank 0, or raises, on all ranks; others sleep meanwhile."""
+        value: Any = None
+        if self.rank == 0:
+            try:
+                value = (True, call())
+            except KeyboardInterrupt:
+                raise
+            except Exception as e:
+                if isinstance(e, errors.ConvergenceError):
+                    e.solution = None  # of the whole lattice
+                value = (False, e)
+        done = self.comm.Ibarrier()
+        while not done.Test():
+            time.sleep(LOOK)
+        good, result = self.comm.bcast(value, 0)
+        if not good:
+            raise result
+        out: T = result
+        return out
+
+    def _together(self, call: Callable[[], T]) -> T:
+        """What a call gives on this rank, or an error on all ranks if it raises on one."""
+        value, mine = None, None
+        try:
+            value = call()
+        except Exception as e:
+            mine = e
+        first = next(((rank, text) for rank, text in enumerate(self.comm.allgather(None if mine is None else str(mine))) if text is not None), None)
+        if mine is not None:
+            raise mine
+        if first:
+            raise errors.make(100, 'rank %d: %s' % first)
+        out: T = value  # type: ignore[assignment]
+        return out
+
+    # ---- bricks ----
+
+    def _gather(self, brick: NDArray[Any], dims: Sequence[int], front: int) -> Optional[NDArray[Any]]:
+        """The whole array of bricks, whose lattice stands behind `front` axes, on rank 0."""
+        size = self.comm.Get_size()
+        all_bricks = np.empty((size,) + brick.shape, brick.dtype) if self.rank == 0 else None
+        self.comm.Gather(_reals(np.ascontiguousarray(brick)), None if all_bricks is None else _reals(all_bricks), 0)
+        if all_bricks is None:
+            return None
+        out = np.empty(brick.shape[:front] + tuple(reversed(dims)) + brick.shape[front + 4:], brick.dtype)
+        for part in range(size):
+            out[(slice(None),) * front + self._slices(part, dims)] = all_bricks[part]
+        return out
+
+    def _scatter(self, whole: Optional[NDArray[Any]], like: Tuple[int, ...], dtype: DTypeLike, dims: Sequence[int], front: int) -> NDArray[Any]:
+        parts = None
+        if whole is not None:
+            parts = np.stack([whole[(slice(None),) * front + self._slices(part, dims)] for part in range(self.comm.Get_size())])
+        out = np.empty(like, dtype)
+        self.comm.Scatter(None if parts is None else _reals(parts), _reals(out), 0)
+        return out
+
+    def _report(self, setup: term.Name) -> Report:
+        name = term.name_of(setup)
+        if name not in self._reports:
+            self._reports[name] = self._root(lambda: self._own().ready(name))
+        return self._reports[name]
+
+    def _own(self) -> Connection:
+        assert self.connection is not None
+        return self.connection
+
+    def shape_of(self, setup: term.Name = None) -> Tuple[int, ...]:
+        """Of a right-hand side of this rank: [t, z, y, x, spin, colour], of doublets with the axis flavour before."""
+        whole = self._report(setup).shape
+        return whole[:-6] + tuple(s.stop - s.start for s in self._slices(self.rank, self._report(setup).dims)) + whole[-2:]
+
+    @property
+    def shape(self) -> Tuple[int, ...]:
+        return self.shape_of()
+
+    # ---- calls, all of them collective ----
+
+    def solve(self, b: Any, **terms: Any) -> Any:
+        """Connection.solve of bricks: b is this rank's part of one right-hand side, or of several [n, ...]. The terms are the same on all ranks."""
+        return self._work(b, lambda q, whole: q.submit(whole, **terms), terms)
+
+    def apply(self, x: Any, part: str = 'M', **terms: Any) -> Any:
+        """Connection.apply of bricks."""
+        return self._work(x, lambda q, whole: _Done(q.apply(whole, part, **terms)), terms)
+
+    def _work(self, b: Any, begin: Callable[[Connection, NDArray[Any]], Union[Future, _Done]], terms: Dict[str, Any]) -> Any:
+        report = self._report(terms.get('setup'))
+        if terms.get('parity') is not None:
+            raise ValueError('bricks have all sites: parity must be None')
+        shape = self.shape_of(terms.get('setup'))
+        array, many, back = self._together(lambda: arrays.take(b, shape))
+        self._together(lambda: self._alike((array.dtype.str, array.shape[0])))
+        front, under_way, failed = len(shape) - 6, [], None
+        for brick in array:
+            whole = self._gather(brick, report.dims, front)
+            if whole is not None and failed is None:
+                try:
+                    under_way.append(begin(self._own(), whole))
+                except Exception as e:  # told below, when all ranks are there
+                    failed = e
+
+        def result(i: int) -> None:
+            if failed:
+                raise failed
+            fetched[0] = under_way[i].result()
+        out, fetched = np.empty_like(array), [None]
+        for i in range(len(array)):
+            self._root(lambda i=i: result(i))  # type: ignore[misc]
+            out[i] = self._scatter(fetched[0], shape, array.dtype, report.dims, front)
+        return back(out if many else out[0])
+
+    def _alike(self, mine: Any) -> None:
+        all_of_them = self.comm.allgather(mine)
+        if any(other != all_of_them[0] for other in all_of_them):
+            raise ValueError('ranks have other numbers of right-hand sides, or other types: %s' % all_of_them)
+
+    def propagator(self, source: Union[sources.Source, str], **terms: Any) -> BrickPropagator:
+        """Connection.propagator; its columns stay with the daemon."""
+        terms.setdefault('progress', False)
+        kept: List[Propagator] = []
+
+        def begin() -> Tuple[List[Result], str]:
+            kept.append(self._own().propagator(source, **terms))
+            return kept[0].results, kept[0].dtype.str
+        results, dtype = self._root(begin)
+        return BrickPropagator(self, kept[0] if kept else None, results, np.dtype(dtype), self._report(terms.get('setup')))
+
+    def upload_gauge(self, links: Any, boundary: gauge.Boundary = None, *, plaquette: Optional[float] = None, keep: float = 0.0) -> BrickGauge:
+        """Connection.upload_gauge of this rank's links. Nothing is gathered if the daemon has them."""
+        array = self._together(lambda: gauge.take(links))
+        part, (t, z, y, x) = array.shape[:4], self._edges(array.shape[:4])
+        dims = [g * n for g, n in zip(self.grid, reversed(part))]
+        it, iz, iy, ix = np.meshgrid(*(np.arange(b, b + n, dtype=np.uint64) for b, n in zip((t, z, y, x), part)), indexing='ij')
+        sites = ((it * np.uint64(dims[2]) + iz) * np.uint64(dims[1]) + iy) * np.uint64(dims[0]) + ix
+        digest = sum(self.comm.allgather(gauge.digest(array, sites.ravel()))) % 2**64
+        made: List[gauge.Gauge] = []
+        opened: List[Request] = []
+
+        def begin() -> bool:
+            q = self._own()
+            request, there = gauge.open_field(q._handle, array.dtype, dims, digest, plaquette, term.milliseconds('keep', keep), q.patience)
+            opened.append(request)
+            return there
+        whole = None if self._root(begin) else self._gather(array, dims, 0)
+
+        def end() -> Tuple[float, bool]:
+            made.append(gauge.send(opened[0], dims, digest, whole, gauge.boundary_text(boundary)))
+            return made[0].unitarity, made[0].sent
+        unitarity, sent = self._root(end)
+        return BrickGauge(digest, tuple(dims), sent, unitarity, gauge.boundary_text(boundary), made[0] if made else None)
+
+    def _edges(self, part: Sequence[int]) -> Tuple[int, ...]:
+        """Where this rank's part begins: t, z, y, x."""
+        self._together(lambda: self._alike(tuple(part)))
+        number, out = self.rank, []
+        for g, n in zip(self.grid, reversed(part)):
+            number, c = divmod(number, g)
+            out.append(c * n)
+        return tuple(reversed(out))
+
+    def setup(self, name: Optional[str] = None, *, gauge: BrickGauge, **terms: Any) -> Setup:
+        """Connection.setup"""
+        made = self._root(lambda: self._own().setup(name, gauge=gauge._whole or '', **terms))
+        self._reports.pop(made.name, None)
+        return made
+
+    def drop(self, setup: term.Name, now: bool = False) -> None:
+        """Connection.drop"""
+        self._reports.pop(term.name_of(setup), None)
+        self._root(lambda: self._own().drop(setup, now))
+
+    def close(self) -> None:
+        """Ends the session of rank 0."""
+        if self.connection:
+            self.connection.close()
+
+    def __enter__(self) -> Bricks:
+        return self
+
+    def __exit__(self, kind: Optional[Type[BaseException]], value: Optional[BaseException], trace: Optional[TracebackType]) -> None:
+        self.close()
+
+
+@dataclass(frozen=True)
+class _Done:
+    """What is there at once, as a future has it."""
+
+    value: Any
+
+    def result(self) -> Any:
+        return self.value
+
+
+class BrickPropagator:
+    """A propagator that the daemon keeps, of which each rank can have its part. results: how each column ended; whole: on rank 0."""
+
+    def __init__(self, bricks: Bricks, whole: Optional[Propagator], results: List[Result], dtype: np.dtype[Any], report: Report) -> None:
+        self.bricks, self.whole, self.results, self.dtype, self._at = bricks, whole, results, dtype, report
+
+    def __len__(self) -> int:
+        return len(self.results)
+
+    def column(self, i: int) -> NDArray[Any]:
+        """This rank's part of a column. Collective."""
+        lattice = tuple(s.stop - s.start for s in self.bricks._slices(self.bricks.rank, self._at.dims))
+        shape = self._at.shape[:-6] + lattice + (4, 3)
+        fetched: List[NDArray[Any]] = []
+        self.bricks._root(lambda: fetched.append(self._own()[i].numpy()))
+        return self.bricks._scatter(fetched[0] if fetched else None, shape, self.dtype, self._at.dims, len(shape) - 6)
+
+    def numpy(self) -> NDArray[Any]:
+        """This rank's part [t, z, y, x, spin, spin0, colour, colour0] of the twelve columns. Collective."""
+        if len(self) != 12 or self._at.flavours > 1:
+            raise ValueError('%d columns of %d flavours: this is for the 12 of a source with all spins and colours' % (len(self), self._at.flavours))
+        columns = np.stack([self.column(i) for i in range(12)])
+        return np.ascontiguousarray(columns.reshape((4, 3) + columns.shape[1:]).transpose(2, 3, 4, 5, 6, 0, 7, 1))
+
+    def correlator(self, *arguments: Any, **terms: Any) -> Correlators:
+        """Propagator.correlator, on all ranks. anti: a BrickPropagator."""
+        anti = terms.pop('anti', None)
+        if anti is not None:
+            terms['anti'] = anti.whole
+        return self.bricks._root(lambda: self._own().correlator(*arguments, **terms))
+
+    def sequential(self, *arguments: Any, **terms: Any) -> BrickPropagator:
+        """Propagator.sequential"""
+        terms.setdefault('progress', False)
+        kept: List[Propagator] = []
+
+        def begin() -> List[Result]:
+            kept.append(self._own().sequential(*arguments, **terms))
+            return kept[0].results
+        results = self.bricks._root(begin)
+        return BrickPropagator(self.bricks, kept[0] if kept else None, results, self.dtype, self._at)
+
+    def release(self) -> None:
+        """The daemon forgets the solutions."""
+        self.bricks._root(lambda: self._own().release())
+
+    def _own(self) -> Propagator:
+        assert self.whole is not None
+        return self.whole
