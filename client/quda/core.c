@@ -20,7 +20,11 @@ typedef struct term {
   qk_quda_links_t *links; /* rank 0; also held by `links` below if they are the same */
   double a, c[6];
   double *uploaded; /* rank 0: until it is verified; NULL: it was not, or is */
-  bool single;      /* how exact it was given */
+  /* It is none of the links: it stays as it is, divided by 2 kappa for the last call. */
+  bool foreign;
+  double *over, over_kappa;
+  uint64_t over_digest;
+  bool single; /* how exact it was given */
 } term_t;
 
 static struct {
@@ -122,6 +126,7 @@ void qk_quda_load_links(const int local[4], qk_quda_order_t order, bool single, 
 void qk_quda_free_clover(void) {
   qk_quda_links_t *links = loaded.term.links;
   free(loaded.term.uploaded);
+  free(loaded.term.over);
   loaded.term = (term_t){0};
   drop_links(links);
 }
@@ -132,7 +137,8 @@ static double rounding(bool single) {
   return 64 * (single ? 0x1p-24 : 0x1p-53);
 }
 
-static void recognise(bool single, const double *term) {
+/* False: it is not a + c C of the loaded links. */
+static bool recognise(bool single, const double *term) {
   const qk_quda_links_t *u = loaded.links;
   bool split = false;
   double c[2], off;
@@ -140,11 +146,29 @@ static void recognise(bool single, const double *term) {
   off = qk_quda_clover_fit(u, term, split, &loaded.term.a, c);
   if (!split && !(off <= rounding(single)))
     off = qk_quda_clover_fit(u, term, true, &loaded.term.a, c);
-  if (!(off <= rounding(single)))
-    qk_quda_refuse("loadCloverQuda: the term that is given is not a + c C, C made of the loaded "
-                   "links: it is off by %.3g of its largest element, the limit is %.3g",
-                   off, rounding(single));
   for (int p = 0; p < 6; p++) loaded.term.c[p] = c[p / 3];
+  if (!(off <= rounding(single)))
+    qk_quda_log("loadCloverQuda: the term is not a + c C, C made of the loaded links: it is off by "
+                "%.3g of its largest element, the limit is %.3g",
+                off, rounding(single));
+  return off <= rounding(single);
+}
+
+/* From now on the term is sent as it is. */
+static void leave_as_it_is(term_t *term) {
+  term->foreign = true;
+  qk_quda_log("loadCloverQuda: the term goes to the daemon as it is");
+}
+
+/* The term of a call with this kappa: T of M = T - H / 2. */
+static void divide(term_t *term, double kappa) {
+  const size_t n = qk_quda_whole_sites(&loaded.shape, QK_QUDA_ALL);
+  if (term->over && term->over_kappa == kappa) return;
+  if (!term->over) term->over = qk_quda_alloc(n * TERM * sizeof *term->over);
+  for (size_t k = 0; k < n * TERM; k++) term->over[k] = term->uploaded[k] / (2 * kappa);
+  term->over_kappa = kappa;
+  term->over_digest = 0;
+  quark_clover_digest(term->over, QUARK_F64, NULL, n, &term->over_digest);
 }
 
 void qk_quda_load_clover(double coefficient, bool single, const void *term) {
@@ -170,9 +194,12 @@ void qk_quda_load_clover(double coefficient, bool single, const void *term) {
   qk_quda_gather(brick, sites * all.bytes, collect, &all);
   free(brick);
   if (!speaks()) return;
-  recognise(single, all.whole);
+  const char *wish = qk_quda_setting("CLOVER");
+  if (wish && strcmp(wish, "upload") != 0)
+    qk_quda_refuse("QUARK_QUDA_CLOVER = %.60s: must be upload, or not set", wish);
   loaded.term.uploaded = all.whole;
   loaded.term.single = single;
+  if (wish || !recognise(single, all.whole)) leave_as_it_is(&loaded.term);
 }
 
 /* ---- the operator of a call ---- */
@@ -184,15 +211,21 @@ static void operator_of(const qk_quda_call_t *call, qk_quda_operator_t *op) {
   if (!(call->kappa > 0)) qk_quda_refuse("kappa = %.17g: must be above 0", call->kappa);
   *op = (qk_quda_operator_t){.links = loaded.links, .kappa = call->kappa};
   if (!speaks()) return;
-  const term_t *term = &loaded.term;
+  term_t *term = &loaded.term;
   const double *h = loaded.links->hop, sum = h[0] + h[1] + h[2] + h[3];
   if (call->clover && !qk_quda_links_same(loaded.links, term->links))
     qk_quda_refuse(
         "the clover term was made of links with the digest %016llx, the loaded ones have "
         "%016llx",
         (unsigned long long)term->links->digest, (unsigned long long)loaded.links->digest);
-  op->mass = (call->clover ? term->a : 1) / (2 * call->kappa) - sum;
   for (int p = 0; p < 6; p++) op->plane[p] = 1;
+  if (call->clover && term->foreign) {
+    divide(term, call->kappa);
+    op->term = term->over;
+    op->term_digest = term->over_digest;
+    return;
+  }
+  op->mass = (call->clover ? term->a : 1) / (2 * call->kappa) - sum;
   if (!call->clover || term->c[3] == 0) return;
   op->csw = term->c[3] / (2 * call->kappa);
   for (int p = 0; p < 6; p++) op->plane[p] = term->c[p] / term->c[3];
@@ -207,7 +240,7 @@ static quark_dtype_t dtype_of(bool single) {
 static void verify(const qk_quda_operator_t *op) {
   term_t *term = &loaded.term;
   double bad[2] = {0, 0}; /* whether there is one to verify; deviation over the limit */
-  if (speaks()) bad[0] = term->uploaded != NULL;
+  if (speaks()) bad[0] = term->uploaded != NULL && !term->foreign;
   qk_quda_broadcast(bad, sizeof bad);
   if (bad[0] == 0) return;
   const size_t sites = qk_quda_local_sites(&loaded.shape, QK_QUDA_ALL),
@@ -246,14 +279,17 @@ static void verify(const qk_quda_operator_t *op) {
           cabs(mine[k] - 2 * op->kappa * its[k]) / (6 * rounding(term->single) * largest);
       if (!(off <= bad[1])) bad[1] = off, worst = k / 12;
     }
-    if (!(bad[1] <= 1))
-      qk_quda_refuse("loadCloverQuda: the term that is given fits to the loaded links, but not on "
-                     "site %zu: off by %.3g of what rounding allows",
-                     worst, bad[1]);
-    qk_quda_log("loadCloverQuda: mass %.15g, csw %.15g; on all sites", op->mass, op->csw);
     free(mine);
-    free(term->uploaded);
-    term->uploaded = NULL;
+    if (bad[1] <= 1) {
+      qk_quda_log("loadCloverQuda: mass %.15g, csw %.15g; on all sites", op->mass, op->csw);
+      free(term->uploaded);
+      term->uploaded = NULL;
+    } else {
+      qk_quda_log("loadCloverQuda: the term fits to the loaded links, but not on site %zu: off by "
+                  "%.3g of what rounding allows",
+                  worst, bad[1]);
+      leave_as_it_is(term);
+    }
   }
   free(given.whole);
   free(seen.whole);
@@ -261,11 +297,18 @@ static void verify(const qk_quda_operator_t *op) {
   free(result);
 }
 
+/* The operator of a call, with a term that is verified. */
+static void verified_operator_of(const qk_quda_call_t *call, qk_quda_operator_t *op) {
+  operator_of(call, op);
+  if (!call->clover) return;
+  verify(op);
+  operator_of(call, op); /* a term that was found not to be that of the links is now foreign */
+}
+
 void qk_quda_prepare(const qk_quda_call_t *call) {
   qk_quda_operator_t op;
-  operator_of(call, &op);
+  verified_operator_of(call, &op);
   if (speaks()) qk_quda_setup(&op);
-  if (call->clover) verify(&op);
 }
 
 /* ---- solves ---- */
@@ -373,8 +416,7 @@ void qk_quda_solve(const qk_quda_call_t *call, void **x, void **b, qk_quda_outco
                    double *secs, double *flops) {
   const double begun = qk_quda_now();
   qk_quda_operator_t op;
-  operator_of(call, &op);
-  if (call->clover) verify(&op);
+  verified_operator_of(call, &op);
   qk_quda_job_t job = job_of(call, &op);
   job.in = b, job.out = x;
   if (call->squared)
@@ -397,8 +439,7 @@ void qk_quda_apply(const qk_quda_call_t *call, qk_quda_part_t part, bool odd, vo
                    void **in) {
   const double k2 = 2 * call->kappa;
   qk_quda_operator_t op;
-  operator_of(call, &op);
-  if (call->clover) verify(&op);
+  verified_operator_of(call, &op);
   qk_quda_job_t job = {.op = &op,
                        .shape = loaded.shape,
                        .dagger = call->dagger,

@@ -12,14 +12,14 @@
 #include "say.h"
 #include "setups.h"
 
-enum { KNOWN = 8, NAME = 72, SITE = 576 };
+enum { KNOWN = 8, NAME = 72 };
 
 /* Which setup an operator has, as far as this process knows. */
 typedef struct known {
   char name[NAME]; /* "": not known, or lost */
   double mass, csw, plane[6], hop[4];
   double complex boundary[4];
-  uint64_t digest, used;
+  uint64_t digest, term, used; /* term: digest of a clover term; 0: none */
 } known_t;
 
 static struct {
@@ -137,6 +137,7 @@ static bool numbers(const char *text, int n, double *value) {
 /* What a setup's operator is; false: one that callers of QUDA do not have. */
 typedef struct theirs {
   double mass, csw, hop[4], plane[6], xi0, nu, c_r, c_t;
+  char term[32]; /* digest:HEX16 of foreign-clover */
 } theirs_t;
 
 static bool read_parameter(theirs_t *o, const char *key, const char *value) {
@@ -150,6 +151,7 @@ static bool read_parameter(theirs_t *o, const char *key, const char *value) {
   if (strcmp(key, "csw") == 0) return numbers(value, 1, &o->csw);
   if (strcmp(key, "hop") == 0) return numbers(value, 4, o->hop);
   if (strcmp(key, "clover-plane") == 0) return numbers(value, 6, o->plane);
+  if (strcmp(key, "clover") == 0) return snprintf(o->term, sizeof o->term, "%s", value) > 0;
   if (strcmp(key, "links") == 0) return strcmp(value, "thin") == 0;
   if (strcmp(key, "open") == 0) return strtod(value, NULL) == 0;
   if (strcmp(key, "xi0") == 0) return numbers(value, 1, &o->xi0);
@@ -164,7 +166,8 @@ static bool read_operator(const char *action, const char *parameters, theirs_t *
   quark_parameter_t p[16];
   *o = (theirs_t){.mass = NAN, .hop = {1, 1, 1, 1}, .plane = {1, 1, 1, 1, 1, 1}, .xi0 = 1, .nu = 1};
   const bool anisotropic = strcmp(action, "anisotropic-clover") == 0;
-  if (!anisotropic && strcmp(action, "wilson") != 0 && strcmp(action, "wilson-clover") != 0)
+  if (!anisotropic && strcmp(action, "wilson") != 0 && strcmp(action, "wilson-clover") != 0 &&
+      strcmp(action, "foreign-clover") != 0)
     return false;
   snprintf(text, sizeof text, "%s", parameters);
   const uint32_t n = quark_parameters_split(text, 16, p);
@@ -194,7 +197,12 @@ static void compare(const qk_quda_operator_t *op, const quark_report_t *report, 
     return;
   }
   const double sum = op->mass + sum4(hop), sums = o.mass + sum4(o.hop);
-  if (!(fabs(sum - sums) <= most * fabs(sum)))
+  char term[32] = "";
+  if (op->term) snprintf(term, sizeof term, "digest:%016llx", (unsigned long long)op->term_digest);
+  if (strcmp(term, o.term) != 0)
+    snprintf(why, 256, "its clover term is %s, not %s", o.term[0] ? o.term : "of its links",
+             term[0] ? term : "of the links");
+  else if (!op->term && !(fabs(sum - sums) <= most * fabs(sum)))
     snprintf(why, 256, "its mass is %.17g, not %.17g", o.mass, op->mass);
   for (int mu = 0; mu < 4 && !why[0]; mu++) {
     const double complex z =
@@ -285,12 +293,16 @@ static bool wait_ready(const char *name) {
 
 /* ---- a private setup ---- */
 
-/* The links are with the daemon; the number of the request. */
-static uint64_t send_links(const qk_quda_links_t *links) {
+/* A field of doubles is with the daemon, sent in single precision if that holds it; the number of
+ * the request. */
+static uint64_t send_field(const qk_quda_links_t *links, quark_field_kind_t kind,
+                           const double *field, bool single, uint64_t digest) {
+  enum { REALS = 72, STEP = 4096 }; /* a site; sites that go together */
+  const char *what = kind == QUARK_FIELD_GAUGE ? "links" : "a clover term";
   quark_field_params_t params;
   quark_error_t err;
   quark_result_t result;
-  uint64_t field, bytes;
+  uint64_t request, bytes;
   bool present;
   size_t sites = 1;
   quark_field_params_init(&params);
@@ -298,29 +310,29 @@ static uint64_t send_links(const qk_quda_links_t *links) {
     params.dims[mu] = (uint32_t)links->dims[mu];
     sites *= params.dims[mu];
   }
-  params.dtype = links->single ? QUARK_F32 : QUARK_F64;
+  params.kind = kind;
+  params.dtype = single ? QUARK_F32 : QUARK_F64;
   params.has_digest = true;
-  params.digest = links->digest;
+  params.digest = digest;
   for (double begun = qk_quda_now();
-       quark_field_open(qk_quda_daemon(), &params, &field, &bytes, &present, &err) != QUARK_OK;)
-    qk_quda_again("sending links", &err, begun);
+       quark_field_open(qk_quda_daemon(), &params, &request, &bytes, &present, &err) != QUARK_OK;)
+    qk_quda_again("opening a field", &err, begun);
   quark_code_t code = QUARK_OK;
-  enum { STEP = 4096 }; /* sites */
-  float room[SITE / 8];
-  for (size_t n = 0; !present && n < sites && !code; n += links->single ? 1 : STEP) {
-    const double *from = links->u + n * (SITE / 8);
-    const size_t some = sites - n < STEP ? sites - n : STEP;
-    for (int k = 0; links->single && k < SITE / 8; k++) room[k] = (float)from[k];
-    code = links->single ? quark_upload(qk_quda_daemon(), field, room, sizeof room, &err)
-                         : quark_upload(qk_quda_daemon(), field, from, some * SITE, &err);
+  float *room = single && !present ? qk_quda_alloc(STEP * REALS * sizeof *room) : NULL;
+  for (size_t n = 0; !present && n < sites && !code; n += STEP) {
+    const double *from = field + n * REALS;
+    const size_t reals = (sites - n < STEP ? sites - n : STEP) * REALS;
+    for (size_t k = 0; single && k < reals; k++) room[k] = (float)from[k];
+    code = quark_upload(qk_quda_daemon(), request, single ? (const void *)room : from,
+                        reals * (single ? sizeof *room : sizeof *from), &err);
   }
-  if (!code) code = quark_wait(qk_quda_daemon(), field, 0, -1, &result, &err);
-  if (code) qk_quda_fail("sending links", &err);
+  free(room);
+  if (!code) code = quark_wait(qk_quda_daemon(), request, 0, -1, &result, &err);
+  if (code) qk_quda_fail("sending a field", &err);
   if (result.status != QUARK_OK)
-    qk_quda_refuse("links: %s: %s", quark_code_name(result.status), result.text);
-  qk_quda_log("links %016llx %s", (unsigned long long)links->digest,
-              present ? "are there" : "were sent");
-  return field;
+    qk_quda_refuse("%s: %s: %s", what, quark_code_name(result.status), result.text);
+  qk_quda_log("%s %016llx: %s", what, (unsigned long long)digest, present ? "the daemon has it" : "sent");
+  return request;
 }
 
 static bool is_there(const char *name) {
@@ -351,34 +363,54 @@ static void write_phase(double complex z, char text[32]) {
     snprintf(text, 32, "%.17gpi", carg(z) / acos(-1));
 }
 
+/* The parameters of the action, as text. */
+typedef struct wording {
+  char mass[32], csw[32], hop[128], plane[192], term[48];
+  quark_parameter_t p[4];
+  uint32_t n;
+} wording_t;
+
+static void write_operator(const qk_quda_operator_t *op, uint64_t term, wording_t *w) {
+  const double *h = op->links->hop, *c = op->plane;
+  bool weights = false, planes = false;
+  for (int mu = 0; mu < 4; mu++) weights = weights || h[mu] != 1;
+  for (int k = 0; k < 6; k++) planes = planes || c[k] != 1;
+  snprintf(w->mass, sizeof w->mass, "%.17g", op->mass);
+  snprintf(w->csw, sizeof w->csw, "%.17g", op->csw);
+  snprintf(w->hop, sizeof w->hop, "%.17g,%.17g,%.17g,%.17g", h[0], h[1], h[2], h[3]);
+  snprintf(w->plane, sizeof w->plane, "%.17g,%.17g,%.17g,%.17g,%.17g,%.17g", c[0], c[1], c[2], c[3],
+           c[4], c[5]);
+  snprintf(w->term, sizeof w->term, "field:%llu", (unsigned long long)term);
+  w->n = 0;
+  w->p[w->n++] =
+      op->term ? (quark_parameter_t){"clover", w->term} : (quark_parameter_t){"mass", w->mass};
+  if (op->csw != 0) w->p[w->n++] = (quark_parameter_t){"csw", w->csw};
+  if (weights) w->p[w->n++] = (quark_parameter_t){"hop", w->hop};
+  if (planes && op->csw != 0) w->p[w->n++] = (quark_parameter_t){"clover-plane", w->plane};
+}
+
 static void load(const qk_quda_operator_t *op, const char *name) {
   const qk_quda_links_t *u = op->links;
-  char gauge[48], boundary[160], phase[4][32], mass[32], csw[32], hop[128], plane[192];
+  char gauge[48], boundary[160], phase[4][32];
+  wording_t words;
   quark_load_t load;
-  quark_parameter_t p[4] = {{"mass", mass}};
   quark_error_t err;
-  bool weights = false, planes = false, dropped = false;
+  bool dropped = false;
   for (int mu = 0; mu < 4; mu++) write_phase(u->boundary[mu], phase[mu]);
-  for (int mu = 0; mu < 4; mu++) weights = weights || u->hop[mu] != 1;
-  for (int k = 0; k < 6; k++) planes = planes || op->plane[k] != 1;
   snprintf(boundary, sizeof boundary, "%s,%s,%s,%s", phase[0], phase[1], phase[2], phase[3]);
-  snprintf(mass, sizeof mass, "%.17g", op->mass);
-  snprintf(csw, sizeof csw, "%.17g", op->csw);
-  snprintf(hop, sizeof hop, "%.17g,%.17g,%.17g,%.17g", u->hop[0], u->hop[1], u->hop[2], u->hop[3]);
-  snprintf(plane, sizeof plane, "%.17g,%.17g,%.17g,%.17g,%.17g,%.17g", op->plane[0], op->plane[1],
-           op->plane[2], op->plane[3], op->plane[4], op->plane[5]);
-  const uint64_t field = send_links(u);
+  const uint64_t field = send_field(u, QUARK_FIELD_GAUGE, u->u, u->single, u->digest),
+                 term = op->term
+                            ? send_field(u, QUARK_FIELD_CLOVER, op->term, false, op->term_digest)
+                            : 0;
+  write_operator(op, term, &words);
   snprintf(gauge, sizeof gauge, "field:%llu", (unsigned long long)field);
   quark_load_init(&load);
   load.name = name;
   load.gauge = gauge;
   load.boundary = boundary;
-  load.action = op->csw != 0 ? "wilson-clover" : "wilson";
-  load.parameter = p;
-  load.nparameter = 1;
-  if (op->csw != 0) p[load.nparameter++] = (quark_parameter_t){"csw", csw};
-  if (weights) p[load.nparameter++] = (quark_parameter_t){"hop", hop};
-  if (planes && op->csw != 0) p[load.nparameter++] = (quark_parameter_t){"clover-plane", plane};
+  load.action = op->term ? "foreign-clover" : op->csw != 0 ? "wilson-clover" : "wilson";
+  load.parameter = words.p;
+  load.nparameter = words.n;
   qk_quda_log("loading setup %s: %s", name, load.action);
   for (double begun = qk_quda_now(); quark_load(qk_quda_daemon(), &load, &err) != QUARK_OK;) {
     if (!dropped && err.code == QUARK_BAD_ARGUMENT && drop_and_wait(name))
@@ -387,13 +419,14 @@ static void load(const qk_quda_operator_t *op, const char *name) {
       qk_quda_again("loading a setup", &err, begun);
   }
   if (!wait_ready(name)) qk_quda_refuse("setup %s went away while it was loaded", name);
-  quark_release(qk_quda_daemon(), field, NULL); /* the setup holds the links */
+  quark_release(qk_quda_daemon(), field, NULL); /* the setup holds both */
+  if (op->term) quark_release(qk_quda_daemon(), term, NULL);
 }
 
 /* ---- which setup ---- */
 
 static bool same_but_links(const known_t *k, const qk_quda_operator_t *op) {
-  return k->mass == op->mass && k->csw == op->csw &&
+  return k->mass == op->mass && k->csw == op->csw && !k->term == !op->term &&
          memcmp(k->plane, op->plane, sizeof k->plane) == 0 &&
          memcmp(k->hop, op->links->hop, sizeof k->hop) == 0 &&
          memcmp(k->boundary, op->links->boundary, sizeof k->boundary) == 0;
@@ -407,7 +440,7 @@ static known_t *entry(const qk_quda_operator_t *op) {
     if (e->used && same_but_links(e, op)) return e;
     if (e->used < oldest->used) oldest = e;
   }
-  *oldest = (known_t){.mass = op->mass, .csw = op->csw};
+  *oldest = (known_t){.mass = op->mass, .csw = op->csw, .term = op->term ? op->term_digest : 0};
   memcpy(oldest->plane, op->plane, sizeof oldest->plane);
   memcpy(oldest->hop, op->links->hop, sizeof oldest->hop);
   memcpy(oldest->boundary, op->links->boundary, sizeof oldest->boundary);
@@ -424,8 +457,10 @@ const char *qk_quda_setup(const qk_quda_operator_t *op) {
   known_t *e = entry(op);
   char why[256], name[24];
   e->used = ++daemon_state.uses;
-  if (e->name[0] && e->digest == op->links->digest) return e->name;
+  const uint64_t term = op->term ? op->term_digest : 0;
+  if (e->name[0] && e->digest == op->links->digest && e->term == term) return e->name;
   e->digest = op->links->digest;
+  e->term = term;
   if (wanted) {
     if (!look_at(wanted, op, why)) qk_quda_refuse("QUARK_QUDA_SETUP = %s: %s", wanted, why);
     snprintf(e->name, sizeof e->name, "%s", wanted);

@@ -12,6 +12,10 @@ typedef struct qk_quda_operator {
   const qk_quda_links_t *links; /* rank 0 alone looks at them */
   double mass, csw, plane[6];   /* plane: factors of csw */
   double kappa;                 /* 1 / (2 (m + sum h)), as the caller gives it */
+  /* In place of m + sum h + csw C: a clover term of the caller, packed, and its digest; NULL: none.
+   * mass is 0 then. */
+  const double *term;
+  uint64_t term_digest;
 } qk_quda_operator_t;
 
 /* The connection, made at the first call; rank 0 alone. */

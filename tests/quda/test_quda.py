@@ -182,7 +182,7 @@ def links_of_another_scale_sign_or_phase(case):
         assert misses(op.apply, x[0], b[0]) < 1e-12 and 'quda-pyquda-0' in said, said
         x, said = case.run(d, 'pyquda', b, kappa=kappa, xi=xi, clover_xi=clover_xi, norm='kappa')
         assert misses(lambda v: 2 * kappa * op.apply(v), x[0], b[0]) < 1e-12
-        assert 'are there' not in said and 'were sent' not in said  # the setup is found again
+        assert ': sent' not in said and 'loading setup' not in said, said  # the setup is found again
         assert d.terminate() == 0
 
 
@@ -198,7 +198,7 @@ def a_private_setup_is_loaded_found_and_replaced(case):
             assert misses(op.apply, x[0], b[0]) < 2e-13
             assert 'loading setup quda-pyquda-0' in said and 'setup quda-pyquda-0' in said, said
         x, said = case.run(d, 'pyquda', b, kappa=0.11)
-        assert 'loading' not in said, said  # of the last program
+        assert 'loading setup' not in said, said  # of the last program
         assert d.terminate() == 0
 
 
@@ -217,7 +217,7 @@ def milc_with_signs_on_any_slice(case):
             x, said = case.run(d, 'milc', b, clover=term, sign='%d,%d,%d,%d' % sign, slice='%d,%d,%d,%d' % slices)
             for n in range(2):
                 assert misses(lambda v: K2 * op.apply(v), G5 * x[n], G5 * b[n]) < 2e-13
-            assert ('loading' in said) == (sign[0] == 1), said  # t alone is the boundary of the daemon's
+            assert ('loading setup' in said) == (sign[0] == 1), said  # t alone is the boundary of the daemon's
         x, said = case.run(d, 'milc', b[:1], clover=term, tol=0, hq=1e-7)
         r = G5 * b[0] - K2 * case.op.apply(G5 * x[0])
         hq = np.sqrt(np.mean(np.sum(abs(r) ** 2, (-2, -1)) / np.sum(abs(x[0]) ** 2, (-2, -1))))
@@ -246,13 +246,31 @@ def chroma_with_a_clover_term_of_its_own(case):
         x, said = case.run(d, 'chroma', b, clover=case.clover(op), coeff='%r,%r,%r,%r' % h, xi=2.5)
         _, hop, _, inverse = parts(op)
         assert misses(lambda v: ~EVEN * (v - inverse(hop(inverse(hop(v)))) / 4), x[0], ~EVEN * b[0]) < 2e-12, said
-        # a site that does not fit: among those that are fitted, or found by noise on all
-        other = np.fromfile(term)
+        # a site that does not fit: among those that are fitted, or found by noise on all; the term is sent
         for site, text in ((0, 'is not a + c C'), (1, 'not on site 1')):
-            bad = other.copy()
+            bad = np.fromfile(case.clover(case.op))
             bad[72 * site + 3] *= 1 + 1e-12
             bad.tofile(case.path('bad'))
-            assert text in case.run(d, 'chroma', b, clover=case.path('bad'), code=1)
+            x, said = case.run(d, 'chroma', b, clover=case.path('bad'))
+            assert text in said and 'foreign-clover' in said, said
+            assert misses(on_parity(case.op, 'oo'), x[0], ~EVEN * b[0]) < 1e-11
+        assert d.terminate() == 0
+
+
+@tap.test
+def clover_terms_that_are_none_of_the_links(case):
+    b = case.noise(14)
+    rng = np.random.default_rng(15)
+    op = ref.WilsonClover(case.links, MASS, CSW)
+    n = op.clover.shape
+    op.clover = op.clover + 0.2 * (lambda a: a + np.conj(np.swapaxes(a, -1, -2)))(rng.normal(size=n) + 1j * rng.normal(size=n))
+    with case.daemon('--csw', repr(CSW)) as d:
+        x, said = case.run(d, 'milc', b, clover=case.clover(op, K2))
+        assert misses(lambda v: K2 * op.apply(v), G5 * x[0], G5 * b[0]) < 2e-13 and 'a clover term' in said, said
+        x, again = case.run(d, 'milc', b, clover=case.clover(op, K2))
+        assert 'loading setup' not in again and 'setup quda-milc-0' in again, again
+        x, said = case.run(d, 'chroma', b, clover=case.clover(case.op), env={'QUARK_QUDA_CLOVER': 'upload'})
+        assert misses(on_parity(case.op, 'oo'), x[0], ~EVEN * b[0]) < 2e-13 and 'foreign-clover' in said
         assert d.terminate() == 0
 
 
