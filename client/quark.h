@@ -309,9 +309,9 @@ typedef struct quark_params {
    * If something is wrong with a file: QUARK_NOT_FOUND, QUARK_DENIED, QUARK_IO_ERROR or
    * QUARK_BAD_ARGUMENT. */
   quark_file_t sink_file;
-  /* Sources and solutions go in parts (quark_join): so many in x, y, z, t, which divide the extents.
-   * Zeros, the default: fields go whole. part: the one that this connection has itself; -1, the
-   * default: none, there is nothing to upload or download here then. Not with sink_file. */
+  /* Sources and solutions go in parts (quark_join): so many in x, y, z, t, which divide the
+   * extents. Zeros, the default: fields go whole. part: the one that this connection has itself;
+   * -1, the default: none, there is nothing to upload or download here then. Not with sink_file. */
   uint32_t grid[4];
   int32_t part;
 } quark_params_t;
@@ -499,9 +499,9 @@ QUARK_API void quark_clover_digest(const void *term, quark_dtype_t dtype, const 
  * said here is as for a request of one's own.
  *
  * A right-hand side is solved, a field is checked, once all its parts are there. Results come to
- * all; the solution is freed when the owner and all who have joined have acknowledged it. The end of
- * the owner, or quark_release by it, ends the request for all: QUARK_CANCELLED. quark_release of a
- * part, or the end of who has joined, ends nothing: the part can be joined again. */
+ * all; the solution is freed when the owner and all who have joined have acknowledged it. The end
+ * of the owner, or quark_release by it, ends the request for all: QUARK_CANCELLED. quark_release of
+ * a part, or the end of who has joined, ends nothing: the part can be joined again. */
 
 /* The token of a quark_submit or quark_field_open with a grid. QUARK_NOT_FOUND: no such request;
  * QUARK_BAD_ARGUMENT: it has no grid, or the links were there already. */

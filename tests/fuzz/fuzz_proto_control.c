@@ -94,7 +94,9 @@ static void field_open(const Quark__FieldOpen *open) {
   qk_sched_user_kept(terms.user)->limit = 1ll << 40;
   if (qk_job_create_field(open, &terms, &job, &err) == QK_OK) {
     promise(budget.used == qk_job_cost_field(open) && job->field_bytes > 0);
-    promise(job->upload_until > 0 && job->upload_until <= job->field_bytes);
+    const bool sends = open->n_grid == 0 || open->has_part;
+    promise((job->upload_until > 0) == sends && job->upload_until <= job->part_bytes);
+    promise(job->field_bytes % job->part_bytes == 0);
     qk_job_destroy(job);
   }
   promise(budget.used == 0 && qk_sched_user_kept(terms.user)->used == 0);

@@ -226,6 +226,28 @@ static void save_field(void) {
   m.body_case = QUARK__CLIENT_MESSAGE__BODY_FIELD_OPEN;
   m.field_open = &open;
   save_client("legal-field", &m);
+  uint32_t grid[4] = {2, 1, 3, 4};
+  open.n_grid = 4;
+  open.grid = grid;
+  open.has_part = true;
+  open.part = 23;
+  save_client("legal-field-in-parts", &m);
+  grid[3] = 3;
+  save_client("wrong-grid", &m);
+}
+
+static void save_join(void) {
+  Quark__ClientMessage m = QUARK__CLIENT_MESSAGE__INIT;
+  Quark__Join join = QUARK__JOIN__INIT;
+  uint8_t id[16] = "0123456789abcde", token[16] = "fedcba987654321";
+  join.request = 7;
+  join.owner = (ProtobufCBinaryData){sizeof id, id};
+  join.owner_request = 5;
+  join.token = (ProtobufCBinaryData){sizeof token, token};
+  join.part = 3;
+  m.body_case = QUARK__CLIENT_MESSAGE__BODY_JOIN;
+  m.join = &join;
+  save_client("legal-join", &m);
 }
 
 static void save_contract(Quark__Smearing *smear) {
@@ -341,6 +363,7 @@ int main(int argc, char **argv) {
   save_submits(&smear);
   save_contract(&smear);
   save_field();
+  save_join();
   save_load();
   save_operators();
   enum { FIELD = 2 * 2 * 2 * 2 * 24 * 4 };

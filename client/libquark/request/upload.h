@@ -48,7 +48,7 @@ void quark__spare_tick(spare_t *spare);
  * sizes make no sense. */
 bool quark__upload_init(upload_t *up, uint32_t nrhs, uint64_t field_bytes, spare_t *spare,
                         bool by_blocks);
-/* Nothing has been written yet: the stream begins at that position, which the daemon has reached. */
+/* Nothing has been written yet: the stream begins at that position, as far as the daemon is. */
 void quark__upload_begin_at(upload_t *up, uint64_t position);
 /* Frees the ring. up is then one that uploads nothing. */
 void quark__upload_fini(upload_t *up);

@@ -10,9 +10,9 @@
 #define QK_FRONT_SETUP_H
 
 #include "daemon/front/engines/supervisor.h"
-#include "daemon/front/job/history.h"
-#include "daemon/front/job/occupancy.h"
-#include "daemon/front/job/pace.h"
+#include "daemon/front/measure/history.h"
+#include "daemon/front/measure/occupancy.h"
+#include "daemon/front/measure/pace.h"
 #include "daemon/front/settings/operator.h"
 
 struct qk_service;

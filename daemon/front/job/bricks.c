@@ -1,13 +1,10 @@
 #include "daemon/front/job/bricks.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
 #include "daemon/base/assert.h"
 #include "daemon/base/mem.h"
-#include "daemon/front/job/due.h"
-#include "proto/control.h"
 
 /* ---- the grid ------------------------------------------------------------------------------ */
 
@@ -100,29 +97,9 @@ void qk_bricks_find(const qk_job_t *whole, uint32_t part, qk_brick_t *brick) {
   qk_brick_make(dims, grid, part, whole->field_bytes / (sites * vectors), vectors, brick);
 }
 
-/* ---- joining and leaving --------------------------------------------------------------------- */
+/* ---- solutions ------------------------------------------------------------------------------ */
 
-qk_status_t qk_bricks_join(qk_job_t *job, qk_job_t *whole, double now, qk_err_t *err) {
-  struct qk_brick_slot *slot = &whole->bricks->part[job->part];
-  QK_ASSERT(job->joined && !job->whole && !slot->job);
-  if (slot->gate->busy > 0)
-    return qk_fail(err, QK_BUSY, "part %d: what another client has sent is still being written",
-                   job->part);
-  slot->job = job;
-  whole->bricks->joined++;
-  job->whole = whole;
-  for (uint32_t i = 0; i < job->nrhs; i++) {
-    qk_rhs_t *rhs = &job->rhs[i], *of = &whole->rhs[i];
-    if (rhs->state == QK_RHS_ACKED) continue;
-    of->others++;
-    if (rhs->state == QK_RHS_UPLOADING && i < slot->arrived) rhs->state = QK_RHS_QUEUED;
-    if (of->state >= QK_RHS_ENDED) qk_bricks_mirror(rhs, of, now);
-  }
-  return QK_OK;
-}
-
-/* What of the solution is on its way to this client is not wanted any more. */
-static void stop_sending(qk_rhs_t *rhs) {
+void qk_bricks_stop(qk_rhs_t *rhs) {
   qk_link_remove(&rhs->send);
   if (qk_rhs_is_leaving(rhs) && rhs->sent == rhs->span_until) rhs->sent = rhs->span_from;
   qk_transfer_leave(rhs->leaving);
@@ -132,38 +109,7 @@ static void stop_sending(qk_rhs_t *rhs) {
 void qk_bricks_stop_sending(qk_rhs_t *whole) {
   const qk_bricks_t *b = whole->job->bricks;
   for (uint32_t p = 0; b && b->joined > 0 && p < b->count; p++)
-    if (b->part[p].job) stop_sending(&b->part[p].job->rhs[whole->index]);
-}
-
-void qk_bricks_leave(qk_job_t *job, qk_status_t verdict, const char *why) {
-  qk_job_t *whole = job->whole;
-  if (!whole) return;
-  whole->bricks->part[job->part].job = NULL;
-  whole->bricks->joined--;
-  job->whole = NULL;
-  job->verdict = verdict;
-  job->why = why;
-  while (!qk_link_alone(&job->arriving))
-    qk_transfer_leave(QK_HOLDER(job->arriving.next, qk_transfer_t, link));
-  job->chunks = 0;
-  for (uint32_t i = 0; i < job->nrhs; i++) {
-    stop_sending(&job->rhs[i]);
-    if (job->rhs[i].state < QK_RHS_ACKED) qk_rhs_let_go_part(&whole->rhs[i]);
-  }
-  qk_due_at(job, 0);
-  qk_due_at(whole, 0);
-}
-
-void qk_bricks_leave_all(qk_job_t *whole, qk_status_t verdict, const char *why) {
-  qk_bricks_t *b = whole->bricks;
-  for (uint32_t p = 0; b && p < b->count; p++)
-    if (b->part[p].job) qk_bricks_leave(b->part[p].job, verdict, why);
-}
-
-void qk_bricks_mirror(qk_rhs_t *rhs, const qk_rhs_t *whole, double now) {
-  if (rhs->state >= QK_RHS_ENDED) return;
-  rhs->attempt = whole->attempt;
-  qk_rhs_end(rhs, &whole->outcome, now);
+    if (b->part[p].job) qk_bricks_stop(&b->part[p].job->rhs[whole->index]);
 }
 
 /* ---- the stream ---------------------------------------------------------------------------- */
@@ -186,36 +132,4 @@ uint32_t qk_bricks_missing(const qk_rhs_t *whole) {
   uint32_t n = 0;
   for (uint32_t p = 0; p < b->count; p++) n += b->part[p].arrived <= whole->index;
   return n;
-}
-
-/* The first right-hand side that waits for parts and has no memory: what came of it is lost. */
-static uint32_t first_lost(const qk_job_t *whole) {
-  uint32_t i = 0;
-  while (i < whole->nrhs && (whole->rhs[i].state != QK_RHS_UPLOADING || whole->rhs[i].source)) i++;
-  return i;
-}
-
-void qk_bricks_resume(qk_job_t *job, uint64_t next) {
-  const qk_job_t *whole = job->joined ? job->whole : job;
-  qk_bricks_t *b = whole->bricks;
-  const uint32_t lost = first_lost(whole);
-  for (uint32_t p = 0; p < b->count; p++)
-    if (b->part[p].arrived > lost) b->part[p].arrived = lost;
-  if (job->part < 0) return;
-  uint32_t *arrived = &b->part[job->part].arrived;
-  const uint64_t most = lost < job->nrhs ? lost * job->part_bytes : UINT64_MAX,
-                 here = *arrived * job->part_bytes;
-  if (next > most) next = most;
-  if (next < here) next = here;
-  const uint64_t i = next / job->part_bytes;
-  /* without memory, or after its end, it begins anew, or with the next one */
-  if (i < job->nrhs && !whole->rhs[i].source)
-    next = (i + (whole->rhs[i].state != QK_RHS_UPLOADING && next > i * job->part_bytes)) *
-           job->part_bytes;
-  if (*arrived < next / job->part_bytes) *arrived = (uint32_t)(next / job->part_bytes);
-  job->upload_next = job->upload_due = next;
-  job->upload_until = 0;
-  qk_job_raise_credit(job);
-  for (uint32_t k = 0; job->joined && k < job->nrhs && k < *arrived; k++)
-    if (job->rhs[k].state == QK_RHS_UPLOADING) job->rhs[k].state = QK_RHS_QUEUED;
 }

@@ -7,7 +7,7 @@
  *   right-hand side of the whole   UPLOADING until all parts are there and its checksum is known
  *   of a joined part               UPLOADING, QUEUED once the part is there, ENDED with the whole
  *
- * Either may end first. A joined job without its whole is about to end (`verdict`).
+ * Either may end first (joined.h).
  */
 #ifndef QK_FRONT_BRICKS_H
 #define QK_FRONT_BRICKS_H
@@ -43,26 +43,15 @@ void qk_bricks_drop(qk_job_t *job);
 /* Where that part is in the fields of the job. */
 void qk_bricks_find(const qk_job_t *whole, uint32_t part, qk_brick_t *brick);
 
-/* The job (qk_job_create_part), whose part nobody has, has it from now on; what has ended has ended
- * for it. QK_BUSY: pieces of who had it are still on their way. */
-qk_status_t qk_bricks_join(qk_job_t *job, qk_job_t *whole, double now, qk_err_t *err);
-/* It has the part no more, and is to end with that; why is static. No effect without a whole. */
-void qk_bricks_leave(qk_job_t *job, qk_status_t verdict, const char *why);
-/* All who have joined leave. */
-void qk_bricks_leave_all(qk_job_t *whole, qk_status_t verdict, const char *why);
 /* The solution leaves memory: nothing more of it is sent to who has joined. */
 void qk_bricks_stop_sending(qk_rhs_t *whole);
-/* A right-hand side of the whole has ended: so has that of this part. */
-void qk_bricks_mirror(qk_rhs_t *rhs, const qk_rhs_t *whole, double now);
+/* What of the solution is on its way to the client of this part is not wanted any more. */
+void qk_bricks_stop(qk_rhs_t *rhs);
 
 /* The part of the job is here up to the end of this right-hand side. */
 void qk_bricks_arrived(qk_rhs_t *rhs);
 /* Parts of it that are not here. */
 uint32_t qk_bricks_missing(const qk_rhs_t *whole);
-/* The stream of a job that has just joined, or has come back, goes on at `next`; behind what is lost
- * of the whole. */
-void qk_bricks_resume(qk_job_t *job, uint64_t next);
-
 /* The right-hand side that has the fields: of the whole. NULL: there is none any more. */
 static inline qk_rhs_t *qk_rhs_whole(const qk_rhs_t *rhs) {
   if (!rhs->job->joined) return (qk_rhs_t *)rhs;

@@ -392,7 +392,11 @@ qk_status_t qk_job_create_part(const Quark__Join *join, const qk_job_t *whole,
   job->field_bytes = job->part_bytes = job->brick.bytes;
   job->overhead = cost;
   job->dtype = whole->dtype;
-  job->tol = 1;
+  job->tol = whole->tol;
+  job->tol_abs = whole->tol_abs;
+  job->tol_hq = whole->tol_hq;
+  job->work = whole->work;
+  job->flavour = 1;
   job->source = whole->source;
   job->accepted_at = terms->now;
   qk_budget_charge(job->budget, cost);
@@ -435,8 +439,7 @@ void qk_job_settle(qk_job_t *job) {
 void qk_job_destroy(qk_job_t *job) {
   if (!job) return;
   QK_ASSERT(job->running == 0 && job->holds == 0 && qk_link_alone(&job->leaving));
-  qk_bricks_leave(job, QK_CANCELLED, "");
-  qk_bricks_leave_all(job, QK_CANCELLED, "");
+  QK_ASSERT(!job->whole);
   for (uint32_t i = 0; i < job->nrhs; i++) {
     QK_ASSERT(!qk_sched_item_waits(&job->rhs[i].queue));
     let_go(&job->rhs[i], 0);

@@ -65,7 +65,7 @@ typedef struct qk_spill_task qk_spill_task_t;   /* likewise */
 typedef struct qk_digest_task qk_digest_task_t; /* digest.h */
 typedef struct qk_field_check qk_field_check_t; /* fields.h */
 typedef struct qk_bricks qk_bricks_t;           /* bricks.h */
-typedef struct qk_brick_sum qk_brick_sum_t;     /* joins.h */
+typedef struct qk_brick_sum qk_brick_sum_t;     /* upload.h */
 typedef struct qk_rhs qk_rhs_t;
 
 /* What all jobs of a daemon have together: sums, so that nobody has to walk over them. */
@@ -82,8 +82,6 @@ typedef struct qk_job_hooks {
   void (*end)(qk_job_t *job);           /* it is about to be destroyed */
   void (*drop_solution)(qk_rhs_t *rhs); /* it is about to be freed */
   void (*ended)(qk_rhs_t *rhs);         /* its end has been counted */
-  void (*complete)(qk_rhs_t *rhs);      /* the last part of its source has come */
-  void (*leaves)(qk_job_t *job);        /* it is about to leave its session for good */
 } qk_job_hooks_t;
 
 struct qk_rhs {
@@ -269,8 +267,8 @@ qk_status_t qk_job_create_contract(const Quark__Contract *contract, const qk_ter
 /* terms->shape: qk_job_field_shape. Charged once, as what the request keeps. */
 qk_status_t qk_job_create_field(const Quark__FieldOpen *open, const qk_terms_t *terms,
                                 qk_job_t **job, qk_err_t *err);
-/* A part of the whole, not bound to it yet (qk_bricks_join): without memory for fields. terms: those
- * of who joins. QK_BUSY, QK_TOO_LARGE, QK_NO_MEMORY. */
+/* A part of the whole, not bound to it yet (joined.h): without memory for fields. terms: those of
+ * who joins. QK_BUSY, QK_TOO_LARGE, QK_NO_MEMORY. */
 qk_status_t qk_job_create_part(const Quark__Join *join, const qk_job_t *whole,
                                const qk_terms_t *terms, qk_job_t **job, qk_err_t *err);
 /* No RHS may be RUNNING or queued, nobody may hold it. NULL-safe. */

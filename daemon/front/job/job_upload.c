@@ -2,11 +2,11 @@
 #include <stdio.h>
 
 #include "daemon/base/assert.h"
-#include "daemon/front/job/bricks.h"
+#include "daemon/front/job/joined.h"
 
 void qk_job_resume_upload(qk_job_t *job, uint64_t next) {
   if (job->bricks || job->joined) {
-    qk_bricks_resume(job, next);
+    qk_joined_resume(job, next);
     return;
   }
   const uint64_t part = next % job->part_bytes;
@@ -42,8 +42,7 @@ static void arrive(qk_rhs_t *rhs, uint64_t checksum) {
 /* The memory that it goes into; NULL: it is not wanted. */
 static qk_rhs_t *place_of(const qk_rhs_t *rhs) {
   qk_rhs_t *whole = qk_rhs_whole(rhs);
-  const bool wanted =
-      rhs->state == QK_RHS_UPLOADING && whole && whole->state == QK_RHS_UPLOADING;
+  const bool wanted = rhs->state == QK_RHS_UPLOADING && whole && whole->state == QK_RHS_UPLOADING;
   return wanted ? whole : NULL;
 }
 

@@ -157,7 +157,8 @@ static void on_fetch(peer_t *peer, const qk_session_t *session, const Quark__Loc
   qk_net_t *net = peer->local->net;
   qk_job_t *job = qk_session_job(session, fetch->request);
   const qk_rhs_t *rhs = job && fetch->rhs < job->nrhs ? &job->rhs[fetch->rhs] : NULL;
-  const bool there = rhs && !job->bricks && rhs->solution && qk_rhs_bytes(rhs) > 0 && !qk_marks_lack_rhs(rhs);
+  const bool there =
+      rhs && !job->bricks && rhs->solution && qk_rhs_bytes(rhs) > 0 && !qk_marks_lack_rhs(rhs);
   const int fd = there ? qk_shm_open(rhs->solution, O_RDONLY) : -1;
   const uint64_t bytes = fd >= 0 ? qk_rhs_bytes(rhs) : 0;
   if (fd >= 0) {

@@ -8,12 +8,11 @@
 
 #include "daemon/base/log.h"
 #include "daemon/base/plural.h"
-#include "daemon/front/job/bricks.h"
 #include "daemon/front/host/runtime.h"
+#include "daemon/front/job/joined.h"
 #include "daemon/front/service/fields.h"
 #include "daemon/front/service/filing.h"
 #include "daemon/front/service/job_hooks.h"
-#include "daemon/front/service/joins.h"
 #include "daemon/front/service/limits.h"
 #include "daemon/front/service/queue.h"
 #include "daemon/front/service/setups.h"
@@ -111,7 +110,7 @@ static bool on_session(void *arg, const qk_session_row_t *row, qk_err_t *why) {
  * expected bytes are here; after a field that has ended during its upload. */
 static void restore_upload(qk_job_t *job, uint64_t next) {
   if (job->bricks) {
-    qk_bricks_resume(job, next);
+    qk_joined_resume(job, next);
     return;
   }
   const uint64_t part = next % job->field_bytes;
@@ -133,14 +132,13 @@ static qk_job_t *whole_of(const qk_service_t *service, const qk_job_row_t *row) 
                                   : NULL;
   qk_job_t *whole = owner ? qk_session_job(owner, m->owner_request) : NULL;
   const bool there = whole && whole->bricks && !whole->forgotten &&
-                     m->part < whole->bricks->count && !whole->bricks->part[m->part].job &&
-                     (int)m->part != whole->bricks->own;
+                     m->part < whole->bricks->count && (int)m->part != whole->bricks->own;
   if (m) quark__join__free_unpacked(m, NULL);
   return there ? whole : NULL;
 }
 
-static qk_status_t make_part(const scene_t *scene, const qk_job_row_t *row,
-                             const qk_terms_t *given, qk_job_t **job, qk_err_t *err) {
+static qk_status_t make_part(const scene_t *scene, const qk_job_row_t *row, const qk_terms_t *given,
+                             qk_job_t **job, qk_err_t *err) {
   Quark__Join *m = quark__join__unpack(NULL, row->message_bytes, row->message);
   const qk_job_t *whole = whole_of(scene->service, row);
   qk_status_t status = QK_BAD_FORMAT;
@@ -317,8 +315,9 @@ static void join_again(qk_service_t *service, const qk_job_row_t *row, qk_job_t 
       rhs->attempt = job->rhs[i].attempt + 1;
     job->rhs[i].recorded = job->rhs[i].state == QK_RHS_ACKED;
   }
-  qk_bricks_join(job, whole, qk_service_now(service), &err);
-  if (qk_job_is_upload(job)) qk_bricks_resume(job, row->upload_next);
+  qk_queue_expire_part(whole, (uint32_t)job->part); /* the later row has it */
+  qk_joined_begin(job, whole, qk_service_now(service), &err);
+  if (qk_job_is_upload(job)) qk_joined_resume(job, row->upload_next);
   for (uint32_t i = 0; i < job->nrhs; i++) /* nothing is sent before it is recorded */
     if (job->rhs[i].state == QK_RHS_ENDED) job->rhs[i].marked = true;
 }
@@ -327,7 +326,7 @@ static void join_again(qk_service_t *service, const qk_job_row_t *row, qk_job_t 
 static void go_on_with_parts(qk_service_t *service, qk_job_t *job) {
   for (uint32_t i = 0; job->bricks && i < job->nrhs; i++) {
     qk_rhs_let_go_part(&job->rhs[i]);
-    if (qk_job_is_upload(job)) qk_joins_check(service, &job->rhs[i]);
+    if (qk_job_is_upload(job)) qk_upload_check_parts(service, &job->rhs[i]);
   }
 }
 

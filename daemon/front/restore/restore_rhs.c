@@ -209,8 +209,8 @@ static void restore_rhs(scene_t *scene, qk_rhs_t *rhs, const qk_rhs_t *row, cons
   rhs->marked = had && !outcome.written; /* lost, and stays so, whatever the next front finds */
 }
 
-/* Of a part: what its client has acknowledged; all else is that of the whole. `recorded`: its client
- * may know of the end. */
+/* Of a part: what its client has acknowledged; all else is that of the whole. `recorded`: its
+ * client may know of the end. */
 static void restore_part(const scene_t *scene, qk_rhs_t *rhs, const qk_rhs_t *row) {
   rhs->attempt = row->attempt;
   if (row->state == QK_RHS_ACKED) {

@@ -4,11 +4,10 @@
 #include <string.h>
 
 #include "daemon/base/log.h"
-#include "daemon/front/job/bricks.h"
+#include "daemon/front/job/joined.h"
 #include "daemon/front/service/fields.h"
 #include "daemon/front/service/filing.h"
 #include "daemon/front/service/job_hooks.h"
-#include "daemon/front/service/joins.h"
 #include "daemon/front/service/limits.h"
 #include "daemon/front/service/queue.h"
 #include "daemon/front/service/setups.h"
@@ -209,7 +208,7 @@ qk_status_t qk_admit_submit(qk_service_t *service, qk_session_t *session,
 static qk_setup_t *setup_for(const qk_service_t *service, const qk_session_t *session,
                              uint64_t request_a) {
   const qk_job_t *a = qk_session_job(session, request_a);
-  return a && !a->field ? a->setup : service->primary;
+  return a && a->setup != service->depot ? a->setup : service->primary;
 }
 
 qk_status_t qk_admit_contract(qk_service_t *service, qk_session_t *session,
@@ -277,8 +276,7 @@ qk_status_t qk_admit_field(qk_service_t *service, qk_session_t *session,
 static qk_job_t *find_whole(const qk_service_t *service, const qk_session_t *session,
                             const Quark__Join *join, qk_err_t *err) {
   const bool known = join->owner.len == QK_CLIENT_ID;
-  const qk_session_t *owner =
-      known ? qk_session_by_id(&service->sessions, join->owner.data) : NULL;
+  const qk_session_t *owner = known ? qk_session_by_id(&service->sessions, join->owner.data) : NULL;
   qk_job_t *whole = owner ? qk_session_job(owner, join->owner_request) : NULL;
   if (!whole || !whole->bricks) {
     qk_fail(err, QK_NOT_FOUND,
@@ -307,12 +305,12 @@ static qk_status_t check_part(const qk_job_t *whole, uint32_t part, qk_err_t *er
 /* The new job takes its part, and is let in; or it is destroyed. */
 static qk_status_t enter_part(qk_service_t *service, qk_session_t *session, qk_job_t *job,
                               qk_job_t *whole, qk_err_t *err) {
-  qk_status_t status = qk_bricks_join(job, whole, qk_service_now(service), err);
+  qk_status_t status = qk_joined_begin(job, whole, qk_service_now(service), err);
   if (status != QK_OK) {
     qk_job_destroy(job);
     return status;
   }
-  if (qk_job_is_upload(job)) qk_bricks_resume(job, 0);
+  if (qk_job_is_upload(job)) qk_joined_resume(job, 0);
   service->count.accepted++;
   qk_marks_enter(qk_journal_marks(service->journal), job);
   qk_session_adopt(session, job);
@@ -339,7 +337,7 @@ qk_status_t qk_admit_join(qk_service_t *service, qk_session_t *session, const Qu
     qk_job_create_part(join, whole, &terms, &job, err);
   }
   if (job) {
-    qk_joins_expire(whole, join->part);
+    qk_queue_expire_part(whole, join->part);
     enter_part(service, session, job, whole, err);
   }
   return err->code == QK_OK ? QK_OK : reject(service, session, join->request, 0, err);

@@ -158,10 +158,11 @@ static qk_status_t judge_term(const qk_job_t *job, const qk_clover_term_sum_t *s
   char part[32];
   if (sum->bad == 0) return judge_digest(job, sum->digest, text, size);
   find_site(job, sum->site, x);
-  snprintf(text, size,
-           "the clover term at x y z t = %u %u %u %u%s is not finite: number %d of 72; %llu numbers "
-           "are NaN or Inf",
-           x[0], x[1], x[2], x[3], name_part(job, x, part), sum->number, (unsigned long long)sum->bad);
+  snprintf(
+      text, size,
+      "the clover term at x y z t = %u %u %u %u%s is not finite: number %d of 72; %llu numbers "
+      "are NaN or Inf",
+      x[0], x[1], x[2], x[3], name_part(job, x, part), sum->number, (unsigned long long)sum->bad);
   return QK_BAD_ARGUMENT;
 }
 
@@ -173,11 +174,12 @@ static qk_status_t judge(const qk_job_t *job, const qk_links_sum_t *sum, char *t
   char part[32];
   find_site(job, sum->site, x);
   if (!(sum->worst <= limit)) {
-    snprintf(text, size,
-             "link U_%c at x y z t = %u %u %u %u%s is not SU(3): off by %.3g, the limit for %d bits "
-             "is %g",
-             "xyzt"[sum->mu], x[0], x[1], x[2], x[3], name_part(job, x, part), sum -> worst, bits,
-             limit);
+    snprintf(
+        text, size,
+        "link U_%c at x y z t = %u %u %u %u%s is not SU(3): off by %.3g, the limit for %d bits "
+        "is %g",
+        "xyzt"[sum->mu], x[0], x[1], x[2], x[3], name_part(job, x, part), sum -> worst, bits,
+        limit);
     return QK_NOT_UNITARY;
   }
   if (qk_links_are_torn(sum)) {

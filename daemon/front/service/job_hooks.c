@@ -2,7 +2,7 @@
 
 #include "daemon/front/service/fields.h"
 #include "daemon/front/service/filing.h"
-#include "daemon/front/service/joins.h"
+#include "daemon/front/service/queue.h"
 #include "daemon/front/service/sessions.h"
 #include "daemon/front/service/upload.h"
 #include "daemon/front/state/digest.h"
@@ -20,7 +20,7 @@ static void end(qk_job_t *job) {
 static void drop_solution(qk_rhs_t *rhs) {
   qk_digest_abandon(rhs);
   qk_fields_abandon(rhs->job);
-  qk_joins_abandon(rhs);
+  qk_upload_abandon(rhs);
   qk_spill_forget(rhs);
 }
 
@@ -34,19 +34,8 @@ static void ended(qk_rhs_t *rhs) {
   if (session && qk_filing_told(job)) events->result(events->arg, session, rhs);
   qk_filing_ended(job);
   events->sendable(events->arg, rhs);
-  qk_joins_ended(rhs);
-}
-
-static void complete(qk_rhs_t *rhs) {
-  qk_service_t *service = rhs->job->setup->service;
-  qk_upload_push(service, rhs);
-  qk_upload_spool(service, rhs);
+  qk_queue_end_parts(rhs);
 }
 
 const qk_job_hooks_t QK_JOB_HOOKS = {
-    .begin = begin,
-    .end = end,
-    .drop_solution = drop_solution,
-    .ended = ended,
-    .complete = complete,
-    .leaves = qk_joins_leaves};
+    .begin = begin, .end = end, .drop_solution = drop_solution, .ended = ended};

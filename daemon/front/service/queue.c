@@ -6,8 +6,8 @@
 #include "daemon/base/assert.h"
 #include "daemon/base/log.h"
 #include "daemon/front/engines/cost.h"
-#include "daemon/front/job/bricks.h"
 #include "daemon/front/job/due.h"
+#include "daemon/front/job/joined.h"
 #include "daemon/front/state/digest.h"
 
 /* ---- open work ------------------------------------------------------------------------------- */
@@ -166,9 +166,16 @@ void qk_queue_cancel(qk_service_t *service, qk_rhs_t *rhs, qk_status_t verdict, 
   qk_supervisor_cancel(setup->supervisor, (uint32_t)k, setup->inflight[k].serial);
 }
 
+/* Those who have joined it are about to end, or its part is free. */
+static void leave_parts(qk_job_t *job) {
+  qk_joined_leave_all(job, QK_CANCELLED,
+                      "the request that was joined has ended: its owner has released it or gone");
+  qk_joined_leave(job, QK_CANCELLED, "");
+}
+
 void qk_queue_orphan(qk_service_t *service, qk_job_t *job) {
   qk_session_t *session = job->session;
-  job->hooks->leaves(job);
+  leave_parts(job);
   if (session) session->njobs--;
   qk_job_leave(job);
   job->session = NULL;
@@ -188,6 +195,54 @@ void qk_queue_expire(qk_service_t *service, qk_job_t *job) {
   for (uint32_t i = 0; i < job->nrhs; i++)
     if (job->rhs[i].state >= QK_RHS_ENDED) qk_rhs_drop_solution(&job->rhs[i]);
   if (qk_job_is_over(job)) qk_queue_forget(service, job);
+}
+
+/* ---- fields in parts ------------------------------------------------------------------------- */
+
+void qk_queue_end_parts(qk_rhs_t *whole) {
+  const qk_bricks_t *b = whole->job->bricks;
+  for (uint32_t p = 0; b && b->joined > 0 && p < b->count; p++) {
+    qk_rhs_t *rhs = b->part[p].job ? &b->part[p].job->rhs[whole->index] : NULL;
+    if (!rhs || rhs->state >= QK_RHS_ENDED) continue;
+    qk_joined_mirror(rhs, whole, qk_service_now(whole->job->setup->service));
+    rhs->job->hooks->ended(rhs);
+  }
+}
+
+void qk_queue_expire_part(qk_job_t *whole, uint32_t part) {
+  if (whole->bricks->part[part].job)
+    qk_joined_leave(whole->bricks->part[part].job, QK_EXPIRED,
+                    "another client has joined this part");
+}
+
+/* What it has not acknowledged ends, also what had a solution. */
+static void end_part(qk_service_t *service, qk_job_t *job) {
+  qk_session_t *session = job->session;
+  const qk_job_events_t *events = service->events;
+  qk_outcome_t outcome = {.status = job->verdict};
+  snprintf(outcome.text, sizeof outcome.text, "%s", job->why);
+  qk_log(QK_LOG_INFO, "job", job->name, "part %d: %s", job->part, job->why);
+  for (uint32_t i = 0; i < job->nrhs; i++) {
+    qk_rhs_t *rhs = &job->rhs[i];
+    if (rhs->state == QK_RHS_ACKED) continue;
+    if (rhs->state < QK_RHS_ENDED) qk_rhs_end(rhs, &outcome, qk_service_now(service));
+    rhs->outcome = outcome;
+    if (session && !session->away) events->result(events->arg, session, rhs);
+  }
+  if (session && !session->away)
+    events->error(events->arg, session, job->verdict, job->why, false, job->request);
+  qk_queue_forget(service, job);
+}
+
+bool qk_queue_tick_parts(qk_service_t *service, qk_job_t *job) {
+  if (job->joined && !job->whole) {
+    end_part(service, job);
+    return true;
+  }
+  if (!job->bricks || !qk_job_is_over(job)) return false;
+  qk_log(QK_LOG_INFO, "job", job->name, "over");
+  qk_queue_forget(service, job);
+  return true;
 }
 
 /* ---- in parts -------------------------------------------------------------------------------- */

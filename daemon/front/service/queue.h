@@ -47,6 +47,15 @@ void qk_queue_forget(qk_service_t *service, qk_job_t *job);
  * it. */
 void qk_queue_expire(qk_service_t *service, qk_job_t *job);
 
+/* ---- fields in parts (job/bricks.h) ---- */
+/* A right-hand side has ended: so it has for all who have joined. */
+void qk_queue_end_parts(qk_rhs_t *whole);
+/* Whoever has the part loses it. */
+void qk_queue_expire_part(qk_job_t *whole, uint32_t part);
+/* Ends a job that has lost its part or its whole, and forgets a whole that nobody needs any more.
+ * True: the job may have gone. */
+bool qk_queue_tick_parts(qk_service_t *service, qk_job_t *job);
+
 /* ---- in parts ---- */
 /* What many right-hand sides end with at once is done bit by bit, so that nobody's message waits
  * for it. Ends all that is open of the job with that verdict, before long. why is static. */

@@ -6,7 +6,6 @@
 #include "daemon/base/log.h"
 #include "daemon/front/job/due.h"
 #include "daemon/front/service/filing.h"
-#include "daemon/front/service/joins.h"
 #include "daemon/front/service/queue.h"
 
 static const double AGAIN = 0.05; /* seconds: at the next tick */
@@ -132,7 +131,7 @@ static bool end_in_time(qk_service_t *service, const qk_session_t *session, qk_j
 
 static void tick_job(qk_service_t *service, qk_job_t *job, double now) {
   qk_session_t *session = job->session;
-  if (qk_joins_tick(service, job)) return;
+  if (qk_queue_tick_parts(service, job)) return;
   if (job->deadline > 0 && now >= job->deadline && job->ended < job->nrhs)
     qk_queue_end_job(service, job, QK_DEADLINE, "");
   else if (job->deadline > 0 && job->ended < job->nrhs)

@@ -1,15 +1,17 @@
 #include "daemon/front/service/upload.h"
 
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "daemon/base/clock.h"
 #include "daemon/base/log.h"
 #include "daemon/base/mem.h"
 #include "daemon/front/job/bricks.h"
 #include "daemon/front/service/fields.h"
-#include "daemon/front/service/joins.h"
 #include "daemon/front/service/queue.h"
 
 static const double AGAIN = 5;   /* seconds until the spool is tried again */
@@ -29,7 +31,8 @@ const char *qk_upload_trouble(const qk_service_t *service) {
 
 void qk_upload_promise(qk_job_t *job) {
   qk_service_t *service = job->setup->service;
-  const bool open = service->spool && qk_job_is_upload(job) && !job->joined && job->ended < job->nrhs;
+  const bool open =
+      service->spool && qk_job_is_upload(job) && !job->joined && job->ended < job->nrhs;
   service->promised -= job->promised;
   job->promised = open ? (int64_t)((job->nrhs - job->entry.spooled) * job->field_bytes) : 0;
   service->promised += job->promised;
@@ -235,12 +238,76 @@ void qk_upload_sweep(qk_service_t *service) {
   qk_free(ids.at);
 }
 
+/* ---- the last part --------------------------------------------------------------------------- */
+
+struct qk_brick_sum {
+  uv_work_t work;
+  qk_rhs_t *rhs; /* NULL: abandoned */
+  void *data;    /* a mapping of its own: the field may go meanwhile */
+  size_t bytes;
+  uint64_t checksum;
+};
+
+static void run_sum(uv_work_t *work) {
+  qk_brick_sum_t *s = work->data;
+  s->checksum = qk_checksum(s->data, s->bytes);
+}
+
+static void complete(qk_rhs_t *rhs, uint64_t checksum) {
+  qk_service_t *service = rhs->job->setup->service;
+  qk_rhs_complete(rhs, checksum);
+  qk_upload_push(service, rhs);
+  qk_upload_spool(service, rhs);
+}
+
+static void after_sum(uv_work_t *work, int cancelled) {
+  qk_brick_sum_t *s = work->data;
+  (void)cancelled;
+  munmap(s->data, s->bytes);
+  if (s->rhs) {
+    s->rhs->summing = NULL;
+    complete(s->rhs, s->checksum);
+  }
+  qk_free(s);
+}
+
+static bool map(qk_brick_sum_t *s, const qk_shm_t *field) {
+  const int fd = qk_shm_open(field, O_RDONLY);
+  s->bytes = field->bytes;
+  s->data = fd < 0 ? MAP_FAILED : mmap(NULL, s->bytes, PROT_READ, MAP_SHARED, fd, 0);
+  if (fd >= 0) close(fd);
+  return s->data != MAP_FAILED;
+}
+
+void qk_upload_check_parts(qk_service_t *service, qk_rhs_t *rhs) {
+  if (!rhs || rhs->state != QK_RHS_UPLOADING || rhs->summing || qk_bricks_missing(rhs) > 0) return;
+  if (!rhs->job->entry.marks) {
+    complete(rhs, 0);
+    return;
+  }
+  qk_brick_sum_t *s = qk_calloc(1, sizeof *s);
+  if (!s || !map(s, rhs->source)) {
+    qk_free(s);
+    qk_queue_end(service, rhs, QK_NO_MEMORY, "no memory for the checksum of its parts");
+    return;
+  }
+  s->rhs = rhs;
+  s->work.data = s;
+  rhs->summing = s;
+  uv_queue_work(&service->loop->uv, &s->work, run_sum, after_sum);
+}
+
+void qk_upload_abandon(qk_rhs_t *rhs) {
+  if (rhs->summing) rhs->summing->rhs = NULL;
+  rhs->summing = NULL;
+}
+
 /* ---- what comes ------------------------------------------------------------------------------ */
 
 void qk_upload_arrived(qk_service_t *service, qk_session_t *session, qk_job_t *job, qk_rhs_t *ready,
                        qk_rhs_t *failed, bool tell) {
   if (ready && (ready->job->bricks || ready->job->joined)) {
-    qk_joins_check(service, qk_rhs_whole(ready));
+    qk_upload_check_parts(service, qk_rhs_whole(ready));
   } else if (ready) {
     qk_upload_push(service, ready);
     qk_upload_spool(service, ready);

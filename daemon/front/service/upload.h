@@ -16,6 +16,12 @@
  * qk_job_uploaded, qk_job_put; session: NULL if the client has gone. */
 void qk_upload_arrived(qk_service_t *service, qk_session_t *session, qk_job_t *job, qk_rhs_t *ready,
                        qk_rhs_t *failed, bool tell);
+/* A part of the right-hand side, of a whole, has arrived, or it has come back: where all are here
+ * its checksum is made, by another thread and only for the journal, and it is queued and spooled.
+ * whole: may be NULL. */
+void qk_upload_check_parts(qk_service_t *service, qk_rhs_t *whole);
+/* That checksum is not wanted any more. */
+void qk_upload_abandon(qk_rhs_t *rhs);
 /* The lists of what is to be written there. */
 void qk_upload_init(qk_service_t *service);
 /* An upload is complete, or has come back: a field is checked (fields.h), others are queued, with

@@ -7,8 +7,8 @@
  * harm. It opens the segment for one piece at a time, so a thread has one descriptor at most,
  * however many transfers there are.
  *
- * Part      of a field: offsets and bytes are those of the part, and its brick says where they are in
- *           the segment, which holds the whole field.
+ * Part      of a field: offsets and bytes are those of the part, and its brick says where they are
+ *           in the segment, which holds the whole field.
  * Checksum  of the field from its beginning: bytes before the first chunk that comes (of an upload
  *           that a restarted front goes on with, or of a download from the middle) are read back,
  *           some at a time.

@@ -4,7 +4,7 @@
 #ifndef QK_FRONT_VIEW_H
 #define QK_FRONT_VIEW_H
 
-#include "daemon/front/job/history.h"
+#include "daemon/front/measure/history.h"
 #include "daemon/front/service/service.h"
 
 typedef struct qk_view {

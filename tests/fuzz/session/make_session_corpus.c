@@ -21,6 +21,8 @@ enum { CLIENT = 0, ENGINE = 9, TIME = 13, WORLD = 14, HELP = 15, JOINED = 192 };
 #define SUBMIT_TO(setup, kind, much) 1, kind, much, setup, 0
 #define LOAD(setup, how) 2, setup, how
 #define FIELD(how) 1, 7, how, 0
+#define JOIN(whose, job, part) 1, 38, 64 * (whose) + 4 * (job) + (part), 0
+#define IN_PARTS(kind, much, grid) 1, kind, much, grid, 0
 #define OF_FIELD(n) 29 + 32 * (n) /* how of LOAD: from this request of the client */
 #define DROP(setup, now) 2, 64 + (setup), now
 #define USE(setup) 2, 160 + (setup), 0
@@ -253,6 +255,39 @@ static void save_fields(void) {
           C0(GOODBYE), PASS(3));
 }
 
+/* Fields, sources and solutions in parts; who has a part loses it, or the owner goes. */
+static void save_parts(void) {
+  SESSION("parts", 2, LIVE, C0(HELLO), C0(BIND), C1(HELLO), C1(BIND), C0(IN_PARTS(6, TWO, 0)),
+          C1(JOIN(2, 0, 0)), C1(JOIN(2, 0, 1)), C1(UPLOAD(0, 0)), C1(UPLOAD(1, 3)),
+          C1(UPLOAD(1, 0)), HELP, C1(UPLOAD(0, 0)), C1(UPLOAD(1, 0)), HELP, HELP, C1(GRANT(0, 0)),
+          C1(GRANT(1, 0)), C0(ACK(0, 0)), C1(ACK(0, 0)), C1(ACK(0, 0)), PASS(2));
+  SESSION("parts-own", 2, LIVE, C0(HELLO), C0(BIND), C1(HELLO), C1(BIND),
+          C0(IN_PARTS(6 | F64 | KEEP, TWO, 0)), C1(JOIN(2, 0, 1)), C1(JOIN(2, 0, 0)),
+          C0(UPLOAD(0, 0)), C1(UPLOAD(0, 0)), HELP, C0(GRANT(0, 0)), C1(CANCEL(0, 0)),
+          C1(ATTACH(0)), C0(UPLOAD(0, 0)), C0(JOIN(0, 0, 1)), C0(UPLOAD(1, 0)), PASS(2), HELP,
+          C0(SUBMIT(SEQ, ONE, 0)), HELP, C0(RELEASE(1)), C0(RELEASE(0)), PASS(2));
+  SESSION("parts-taken", 2, LIVE, C0(HELLO), C0(BIND), C1(HELLO), C1(BIND), C0(IN_PARTS(6, TWO, 3)),
+          C1(JOIN(2, 0, 0)), C1(UPLOAD(0, 3)), C0(JOIN(0, 0, 0)), C1(UPLOAD(0, 0)), PASS(2),
+          C0(UPLOAD(1, 0)), C0(UPLOAD(1, 0)), HELP, C1(JOIN(2, 0, 0)), C1(GRANT(0, 0)), C0(GOODBYE),
+          PASS(2), PASS(2));
+  SESSION("parts-generated", 2, LIVE, C0(HELLO), C1(HELLO), C1(BIND),
+          C0(IN_PARTS(POINT | 64, TWO, 1)), HELP, C1(JOIN(2, 0, 2)), HELP, C1(GRANT(0, 0)),
+          C0(ACK(0, 0)), C1(ACK(0, 0)), PASS(2), C0(IN_PARTS(POINT | 64, TWO, 0)),
+          C1(JOIN(2, 0, 1)), C0(CANCEL(0, 0)), C0(RELEASE(0)), PASS(2));
+  SESSION("parts-crash", 2 | STATE, LIVE, C0(HELLO), C0(BIND), C1(HELLO), C1(BIND),
+          C0(IN_PARTS(6, TWO, 0)), C1(JOIN(2, 0, 0)), C1(JOIN(2, 0, 1)), C1(UPLOAD(0, 0)),
+          C1(UPLOAD(1, 3)), CRASH(0), LIVE, C0(HELLO), C0(AGAIN), C1(HELLO), C1(BIND), C1(AGAIN),
+          C1(UPLOAD(1, 0)), HELP, C1(UPLOAD(0, 0)), C1(UPLOAD(1, 0)), CRASH(CUT), LIVE, HELP,
+          C1(HELLO), C1(BIND), C1(UPLOAD(1, 0)), HELP, C1(GRANT(0, 0)), CRASH(MACHINE), LIVE, HELP,
+          HELP, C1(HELLO), C1(BIND), C1(AGAIN), C1(UPLOAD(0, 0)), C1(UPLOAD(1, 0)), HELP,
+          C1(GRANT(1, 0)), C0(HELLO), C0(RELEASE(0)), CRASH(0), LIVE, PASS(2));
+  SESSION("parts-field", 2 | STATE | SETUPS, LIVE, C0(HELLO), C0(BIND), C0(FIELD(128 + 2)),
+          C0(JOIN(0, 0, 0)), C0(JOIN(0, 0, 1)), C0(UPLOAD(1, 0)), C0(UPLOAD(2, 3)), CRASH(0), LIVE,
+          C0(HELLO), C0(BIND), C0(UPLOAD(2, 0)), HELP, C0(ACK(1, 0)), C0(LOAD(SECOND, OF_FIELD(0))),
+          START, CRASH(MACHINE), PASS(1), LIVE, C0(HELLO), C0(FIELD(128 + 35)), C0(JOIN(0, 2, 1)),
+          C0(GOODBYE), PASS(8 + 6), PASS(8 + 6));
+}
+
 /* Engines go on, and the next front takes them over. */
 static void save_adopted(void) {
   SESSION("adopted", 2 | STATE, LIVE, C0(HELLO), C0(SUBMIT(POINT, FORTY, 0)), HELP, CRASH(ALONE),
@@ -284,6 +319,7 @@ int main(int argc, char **argv) {
   save_states();
   save_more_states();
   save_fields();
+  save_parts();
   save_adopted();
   return 0;
 }

@@ -6,6 +6,7 @@
 
 #include "daemon/base/assert.h"
 #include "daemon/base/mem.h"
+#include "daemon/front/job/bricks.h"
 #include "daemon/front/service/dispatch.h"
 #include "daemon/front/service/queue.h"
 #include "daemon/front/state/spill.h"
@@ -164,9 +165,11 @@ void check_told(const qk_server_t *server, int peer, const Quark__Result *result
   QK_ASSERT(rhs && result->status == (uint32_t)rhs->outcome.status);
   QK_ASSERT(result->status != QK_OK || rhs->job->contraction || is_solved(rhs));
   QK_ASSERT(!result->has_hq_residual || rhs->job->tol_hq > 0);
-  QK_ASSERT(result->bytes == 0 || result->bytes == rhs->job->field_bytes);
+  QK_ASSERT(result->bytes == 0 || result->bytes == rhs->job->part_bytes);
   told_t *t = find(session, result->request, result->rhs);
   if (!t) return;
+  if (rhs->job->joined && !rhs->job->whole) t->unheard = repeats = true; /* it ends once more */
+  if (rhs->job->joined && !rhs->job->whole) t->status = result->status;
   QK_ASSERT(t->status == UINT32_MAX || ((repeats || t->unheard) && t->status == result->status));
   t->status = result->status;
   t->unheard = false;
@@ -225,10 +228,13 @@ static void check_rhs(const qk_rhs_t *rhs, sums_t *sum) {
   const bool links =
       job->field; /* charged as what is kept, and kept in the place of the solution */
   const bool queued = rhs->state == QK_RHS_QUEUED, running = rhs->state == QK_RHS_RUNNING;
-  QK_ASSERT(qk_sched_item_waits(&rhs->queue) == (queued && !job->field));
-  QK_ASSERT(qk_link_alone(&rhs->send) || rhs->solution);
+  const qk_rhs_t *whole = qk_rhs_whole(rhs);
+  QK_ASSERT(qk_sched_item_waits(&rhs->queue) == (queued && !job->field && !job->joined));
+  QK_ASSERT(qk_link_alone(&rhs->send) || (whole && whole->solution));
+  if (job->joined) QK_ASSERT(!rhs->source && !rhs->solution && !running && !rhs->spilled);
   QK_ASSERT(!rhs->spilled || rhs->outcome.written);
-  if (job->source == QUARK__SOURCE_KIND__SOURCE_UPLOAD && !job->contraction && (queued || running))
+  if (job->source == QUARK__SOURCE_KIND__SOURCE_UPLOAD && !job->contraction && !job->joined &&
+      (queued || running))
     QK_ASSERT(rhs->source);
   if (rhs->state >= QK_RHS_ENDED) {
     QK_ASSERT((rhs->unsaved || (!rhs->source && !rhs->charged_source)) && !rhs->uses[0] &&
@@ -241,18 +247,19 @@ static void check_rhs(const qk_rhs_t *rhs, sums_t *sum) {
     QK_ASSERT((rhs->source || (links && rhs->solution)) && !rhs->spooled &&
               !qk_link_alone(&rhs->save));
   sum->unsaved += rhs->unsaved;
-  if (rhs->state == QK_RHS_ACKED && job->sink != QUARK__SINK__SINK_KEEP) QK_ASSERT(!rhs->solution);
+  if (rhs->state == QK_RHS_ACKED && job->sink != QUARK__SINK__SINK_KEEP)
+    QK_ASSERT(!rhs->solution || rhs->others > 0);
   if (rhs->source)
     QK_ASSERT((links ? rhs->charged_solution : rhs->charged_source) &&
               rhs->source->bytes == job->field_bytes);
   if (rhs->solution) QK_ASSERT(rhs->charged_solution && rhs->solution->bytes == job->field_bytes);
-  QK_ASSERT(rhs->granted <= job->field_bytes && rhs->sent <= job->field_bytes);
+  QK_ASSERT(rhs->granted <= job->part_bytes && rhs->sent <= job->part_bytes);
   sum->budget +=
       (int64_t)((uint64_t)(rhs->charged_source + rhs->charged_solution) * job->field_bytes);
   sum->fields += (int64_t)((uint64_t)(!!rhs->source + !!rhs->solution) * job->field_bytes);
   sum->coming += rhs->moving && !rhs->solution ? (int64_t)job->field_bytes : 0;
-  sum->queued += queued;
-  sum->plain_queued += queued && !links && rhs->losses == 0 && rhs->wait_until == 0;
+  sum->queued += queued && !job->joined;
+  sum->plain_queued += queued && !links && !job->joined && rhs->losses == 0 && rhs->wait_until == 0;
   sum->running += running;
   sum->sending += !qk_link_alone(&rhs->send);
   sum->uses += !!rhs->uses[0] + !!rhs->uses[1];
@@ -266,6 +273,27 @@ static load_t *load_of(sums_t *sum, const qk_setup_t *setup) {
   return &sum->load[i];
 }
 
+/* Who has joined, and whom each right-hand side still waits for. */
+static void check_parts(const qk_job_t *job) {
+  const qk_bricks_t *b = job->bricks;
+  uint32_t joined = 0;
+  QK_ASSERT(!job->whole || (job->whole->bricks->part[job->part].job == job && !job->whole->joined));
+  for (uint32_t p = 0; b && p < b->count; p++) {
+    const qk_job_t *other = b->part[p].job;
+    QK_ASSERT(b->part[p].gate->busy == 0 && b->part[p].arrived <= job->nrhs);
+    if (!other) continue;
+    QK_ASSERT(other->whole == job && other->nrhs == job->nrhs && other->user == job->user);
+    joined++;
+  }
+  QK_ASSERT(!b || joined == b->joined);
+  for (uint32_t i = 0; i < job->nrhs; i++) {
+    uint32_t others = 0;
+    for (uint32_t p = 0; b && p < b->count; p++)
+      others += b->part[p].job && b->part[p].job->rhs[i].state < QK_RHS_ACKED;
+    QK_ASSERT(job->rhs[i].others == others);
+  }
+}
+
 static void check_job(const qk_job_t *job, sums_t *sum) {
   load_t *load = load_of(sum, job->setup);
   uint32_t running = 0, ended = 0, acked = 0;
@@ -276,7 +304,8 @@ static void check_job(const qk_job_t *job, sums_t *sum) {
     running += rhs->state == QK_RHS_RUNNING;
     ended += rhs->state >= QK_RHS_ENDED;
     acked += rhs->state == QK_RHS_ACKED;
-    load->quarantined += rhs->state == QK_RHS_QUEUED && rhs->losses > 0 && rhs->wait_until == 0;
+    load->quarantined +=
+        rhs->state == QK_RHS_QUEUED && !job->joined && rhs->losses > 0 && rhs->wait_until == 0;
     load->waiting += rhs->state == QK_RHS_QUEUED && rhs->wait_until > 0;
   }
   QK_ASSERT(job->running == running && job->ended == ended && job->acked == acked);
@@ -292,14 +321,16 @@ static void check_job(const qk_job_t *job, sums_t *sum) {
     QK_ASSERT(job->column[i].flavour != -1 || qk_shape_vectors(&job->shape) > 1);
   QK_ASSERT(job->upload_next <= job->upload_until || job->contraction);
   QK_ASSERT(job->upload_next == job->upload_due && job->chunks == 0); /* without data threads */
-  QK_ASSERT(job->upload_until <= job->nrhs * job->field_bytes);
+  QK_ASSERT(job->upload_until <= job->nrhs * job->part_bytes);
+  check_parts(job);
   load->jobs++;
-  load->open += job->nrhs - ended;
+  load->open += job->joined ? 0 : job->nrhs - ended;
   sum->budget += job->overhead;
-  sum->open += job->nrhs - ended;
+  sum->open += job->joined ? 0 : job->nrhs - ended;
   sum->holds += job->holds;
   sum->promised += job->promised;
-  if (job->source != QUARK__SOURCE_KIND__SOURCE_UPLOAD || job->contraction || ended == job->nrhs)
+  if (job->source != QUARK__SOURCE_KIND__SOURCE_UPLOAD || job->contraction || ended == job->nrhs ||
+      job->joined)
     QK_ASSERT(job->promised == 0);
   else if (sum->spools)
     QK_ASSERT(job->promised == (int64_t)((job->nrhs - job->entry.spooled) * job->field_bytes));

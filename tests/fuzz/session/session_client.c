@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "daemon/base/assert.h"
+#include "daemon/front/job/bricks.h"
 #include "proto/control.h"
 #include "tests/fuzz/session/session_twist.h"
 #include "tests/fuzz/session/world.h"
@@ -83,11 +84,41 @@ static uint64_t next_request(const qk_session_t *session, uint8_t how) {
                       : newest + 1 + how / 250;
 }
 
+/* JOIN of a request of this client, or of the next one. */
+static void join(const qk_server_t *server, const qk_session_t *session, int i, uint8_t which,
+                 uint8_t number) {
+  Quark__ClientMessage m = QUARK__CLIENT_MESSAGE__INIT;
+  Quark__Join j = QUARK__JOIN__INIT;
+  uint8_t id[QK_CLIENT_ID], token[QK_CLIENT_ID] = {0};
+  const int whose = (i + which / 64) % CLIENTS;
+  const qk_job_t *job = job_of(session_of(server, whose), which / 4 % 8);
+  memset(id, whose + 1, sizeof id);
+  if (job && job->bricks) memcpy(token, job->bricks->token, sizeof token);
+  token[0] ^= number == 252;
+  j.request = next_request(session, number);
+  j.owner = (ProtobufCBinaryData){number == 251 ? 15 : sizeof id, id};
+  j.owner_request = job ? job->request : which;
+  j.token = (ProtobufCBinaryData){number == 250 ? 15 : sizeof token, token};
+  j.part = which % 4;
+  m.body_case = QUARK__CLIENT_MESSAGE__BODY_JOIN;
+  m.join = &j;
+  say_request(i, &m);
+}
+
+/* Of fields that go in parts, 0 .. 63; what cannot be is among them. */
+static size_t grid_of(uint8_t how, uint32_t grid[4]) {
+  static const uint32_t parts[4][4] = {{1, 1, 1, 2}, {2, 1, 1, 2}, {1, 2, 1, 1}, {1, 1, 1, 1}};
+  memcpy(grid, parts[how % 4], sizeof parts[0]);
+  if (how % 64 == 62) grid[2] = 0;
+  if (how % 64 == 61) grid[1] = 3;
+  return how % 64 == 63 ? 3 : 4;
+}
+
 /* FIELD_OPEN. */
 static void field_open(const qk_session_t *session, int i, uint8_t how, uint8_t number) {
   Quark__ClientMessage m = QUARK__CLIENT_MESSAGE__INIT;
   Quark__FieldOpen f = QUARK__FIELD_OPEN__INIT;
-  uint32_t dims[4] = {2, 2, 2, how % 16 == 15 ? 6 : 4};
+  uint32_t dims[4] = {2, 2, 2, how % 16 == 15 ? 6 : 4}, grid[4];
   f.request = next_request(session, number);
   f.kind = how == 255 ? QUARK__FIELD_KIND__FIELD_VECTORS
            : how & 64 ? QUARK__FIELD_KIND__FIELD_CLOVER
@@ -101,6 +132,9 @@ static void field_open(const qk_session_t *session, int i, uint8_t how, uint8_t 
   f.digest = how & 8 ? 7 : 0;
   f.has_keep_ms = how & 16;
   f.keep_ms = how & 32 ? 2000 : 90000;
+  if (how & 128 && how < 252) f.n_grid = grid_of(how % 16 / 4, grid);
+  f.grid = grid;
+  f.has_part = how & 32 && f.n_grid > 0;
   m.body_case = QUARK__CLIENT_MESSAGE__BODY_FIELD_OPEN;
   m.field_open = &f;
   say_request(i, &m);
@@ -113,7 +147,7 @@ static char *setup_name(uint8_t how) {
   return name[how % 8];
 }
 
-static void submit(const qk_session_t *session, int i, tape_t *tape) {
+static void submit(const qk_server_t *server, const qk_session_t *session, int i, tape_t *tape) {
   static const uint32_t counts[] = {1, 2, 3, 12, 12, 24, 5, 12, 1, 4, 7, 40, 100, 1024};
   static Quark__Column column[QK_REQUEST_RHS_MAX];
   static Quark__Column *columns[QK_REQUEST_RHS_MAX];
@@ -124,6 +158,10 @@ static void submit(const qk_session_t *session, int i, tape_t *tape) {
   const qk_job_t *kept = job_of(session, much / 16);
   if (kind % 8 == 7) {
     field_open(session, i, much, number);
+    return;
+  }
+  if (kind == 38) {
+    join(server, session, i, much, number);
     return;
   }
   s.request = next_request(session, number);
@@ -153,6 +191,13 @@ static void submit(const qk_session_t *session, int i, tape_t *tape) {
   if (s.source != QUARK__SOURCE_KIND__SOURCE_UPLOAD) {
     s.column = columns;
     s.n_column = s.nrhs;
+  }
+  uint32_t grid[4];
+  if (kind % 8 == 6 || (kind & 64 && !(kind & 32))) {
+    s.n_grid = grid_of(number, grid);
+    s.grid = grid;
+    s.has_part = kind & 128;
+    s.part = number == 60 ? 7 : 0;
   }
   client_twist(&s, tape_byte(tape));
   m.body_case = QUARK__CLIENT_MESSAGE__BODY_SUBMIT;
@@ -197,7 +242,7 @@ static bool about_request(const qk_session_t *session, int i, int what, tape_t *
   Quark__Attach attach = QUARK__ATTACH__INIT;
   const uint64_t request = job && which < 240 ? job->request : which;
   uint32_t rhs[3] = {job ? how % job->nrhs : how, how / 16, how / 16};
-  const uint64_t bytes = job ? job->field_bytes : 4096;
+  const uint64_t bytes = job ? job->part_bytes : 4096;
   const size_t named = how % 4 < 2 ? 0 : how % 4 == 2 ? 1 : 3;
   switch (what) {
   case 0:
@@ -363,11 +408,12 @@ static void bind_data(const qk_session_t *session, int i, uint8_t how) {
 /* Unit links, or what solves do not look at. */
 static void fill(const qk_job_t *job, uint32_t rhs, uint64_t offset, uint8_t *to, size_t bytes) {
   const bool f64 = job->dtype == QUARK__DTYPE__DTYPE_F64;
+  const Quark__FieldOpen *links =
+      job->joined ? (job->whole ? job->whole->field : NULL) : job->field;
   const uint64_t real = f64 ? 8 : 4;
-  memset(to, job->field ? 0 : (int)rhs, bytes);
-  for (uint64_t at = (offset + real - 1) / real; job->field && (at + 1) * real <= offset + bytes;
-       at++) {
-    const double x = at % job->field->reals % 8 == 0; /* 0, 8 and 16 are the diagonal */
+  memset(to, links ? 0 : (int)rhs, bytes);
+  for (uint64_t at = (offset + real - 1) / real; links && (at + 1) * real <= offset + bytes; at++) {
+    const double x = at % links->reals % 8 == 0; /* 0, 8 and 16 are the diagonal */
     const float y = (float)x;
     memcpy(to + at * real - offset, f64 ? (const void *)&x : &y, real);
   }
@@ -375,13 +421,13 @@ static void fill(const qk_job_t *job, uint32_t rhs, uint64_t offset, uint8_t *to
 
 /* The next chunk of an upload, or something like it. */
 static void upload(const qk_job_t *job, int i, uint8_t how) {
-  if (job->contraction || job->upload_next >= job->nrhs * job->field_bytes) return;
-  const uint64_t offset = job->upload_next % job->field_bytes, left = job->field_bytes - offset;
+  if (job->contraction || job->upload_next >= job->nrhs * job->part_bytes) return;
+  const uint64_t offset = job->upload_next % job->part_bytes, left = job->part_bytes - offset;
   qk_frame_t frame = {.kind = how == 246 ? QK_FRAME_DOWNLOAD : QK_FRAME_UPLOAD,
                       .by_blocks = job->request % 2 != (how == 239), /* 239: sometimes the other */
                       .request = how == 245 ? job->request + 1 : job->request,
-                      .rhs = (uint32_t)(job->upload_next / job->field_bytes) + (how == 244),
-                      .field_bytes = how == 243 ? job->field_bytes + 8 : job->field_bytes,
+                      .rhs = (uint32_t)(job->upload_next / job->part_bytes) + (how == 244),
+                      .field_bytes = how == 243 ? job->part_bytes + 8 : job->part_bytes,
                       .offset = offset,
                       .chunk_bytes = (uint32_t)(left < QK_CHUNK_MAX ? left : QK_CHUNK_MAX)};
   if (how % 4 == 3 && left > 100) frame.chunk_bytes = 100;
@@ -431,7 +477,7 @@ bool client_acts(const qk_server_t *server, tape_t *tape) {
     hello(i, tape_byte(tape));
     return false;
   case 1:
-    submit(session, i, tape);
+    submit(server, session, i, tape);
     return true;
   case 2:
     about_setup(session, i, tape);

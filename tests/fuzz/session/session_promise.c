@@ -64,7 +64,8 @@ void promise_note(const qk_server_t *server) {
     const int life = check_life(session);
     for (const qk_link_t *l = session->jobs.next; l != &session->jobs; l = l->next) {
       const qk_job_t *job = QK_HOLDER(l, const qk_job_t, link);
-      if (job->entry.written) add(job, life); /* else nobody was told that it is accepted */
+      if (job->joined && !job->whole) continue; /* it is about to end */
+      if (job->entry.written) add(job, life);   /* else nobody was told that it is accepted */
     }
   }
 }

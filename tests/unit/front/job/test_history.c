@@ -1,7 +1,7 @@
 /* What the page draws, kept in bounded memory. */
 #include <criterion/criterion.h>
 
-#include "daemon/front/job/history.h"
+#include "daemon/front/measure/history.h"
 
 Test(curve, keeps_every_point_while_there_is_room) {
   static qk_curve_t c;

@@ -1,7 +1,7 @@
 /* What slots do while work waits: slot-seconds told apart. */
 #include <criterion/criterion.h>
 
-#include "daemon/front/job/occupancy.h"
+#include "daemon/front/measure/occupancy.h"
 
 static void expect(const qk_occupancy_t *o, double saturated, double solving, double moving,
                    double idle) {

@@ -1,7 +1,7 @@
 /* How long work is expected to take. */
 #include <criterion/criterion.h>
 
-#include "daemon/front/job/pace.h"
+#include "daemon/front/measure/pace.h"
 
 Test(pace, expects_nothing_of_what_was_never_measured) {
   qk_pace_t pace = {0};

@@ -1,4 +1,4 @@
-#include "daemon/front/job/occupancy.h"
+#include "daemon/front/measure/occupancy.h"
 
 #include <math.h>
 

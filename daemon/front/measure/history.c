@@ -1,4 +1,4 @@
-#include "daemon/front/job/history.h"
+#include "daemon/front/measure/history.h"
 
 void qk_curve_clear(qk_curve_t *curve) {
   curve->n = 0;

@@ -1,4 +1,4 @@
-#include "daemon/front/job/pace.h"
+#include "daemon/front/measure/pace.h"
 
 #include <math.h>
 
