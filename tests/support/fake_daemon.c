@@ -114,10 +114,19 @@ void fake_give_credit(state_t *s) {
   s->credit = until < s->upload_total ? until : s->upload_total;
 }
 
+/* The token of requests in parts. */
+static uint8_t TOKEN[QK_CLIENT_ID] = "to be joined by";
+
 static void accepted(state_t *s, int again) {
+  const Quark__ClientMessage *m = s->d->last;
+  const int in_parts =
+      m && ((m->body_case == QUARK__CLIENT_MESSAGE__BODY_SUBMIT && m->submit->n_grid) ||
+            (m->body_case == QUARK__CLIENT_MESSAGE__BODY_FIELD_OPEN && m->field_open->n_grid &&
+             m->field_open->digest != 7));
   REPLY(s, ACCEPTED, accepted, Quark__Accepted, QUARK__ACCEPTED__INIT, b->request = s->number;
         b->field_bytes = s->field_bytes; b->upload_next = s->arrived; b->upload_until = s->credit;
-        b->repeated_submit = again);
+        b->repeated_submit = again; b->has_join = in_parts;
+        b->join = (ProtobufCBinaryData){sizeof TOKEN, TOKEN}; b->has_nrhs = 1; b->nrhs = s->nrhs);
 }
 
 static void submit(state_t *s, uint64_t number, uint32_t nrhs, int uploads) {
@@ -282,6 +291,12 @@ static void field_open(state_t *s, const Quark__ClientMessage *m) {
   submit(s, m->field_open->request, 1, m->field_open->digest != 7);
 }
 
+/* Of three right-hand sides. */
+static void join(state_t *s, const Quark__ClientMessage *m) {
+  remember(s->d, m);
+  submit(s, m->join->request, 3, 1);
+}
+
 static void control_message(state_t *s, const Quark__ClientMessage *m) {
   fake_daemon_t *d = s->d;
   if (setup_message(s, m)) return;
@@ -301,6 +316,9 @@ static void control_message(state_t *s, const Quark__ClientMessage *m) {
     break;
   case QUARK__CLIENT_MESSAGE__BODY_FIELD_OPEN:
     field_open(s, m);
+    break;
+  case QUARK__CLIENT_MESSAGE__BODY_JOIN:
+    join(s, m);
     break;
   case QUARK__CLIENT_MESSAGE__BODY_ATTACH:
     d->attaches++;
