@@ -329,10 +329,11 @@ def connect(endpoint: Optional[str] = None, *, comm: None = None, **options: Any
 
 
 @overload
-def connect(endpoint: Optional[str] = None, *, comm: Any, grid: Optional[Sequence[int]] = None, **options: Any) -> Bricks: ...
+def connect(endpoint: Optional[str] = None, *, comm: Any, grid: Optional[Sequence[int]] = None, gather: bool = False, **options: Any) -> Bricks: ...
 
 
-def connect(endpoint: Optional[str] = None, *, comm: Any = None, grid: Optional[Sequence[int]] = None, **options: Any) -> Union[Connection, Bricks]:
+def connect(endpoint: Optional[str] = None, *, comm: Any = None, grid: Optional[Sequence[int]] = None, gather: bool = False,
+            **options: Any) -> Union[Connection, Bricks]:
     """Connects to quarkd.
 
     endpoint     "tcp://HOST:PORT", or the file of quarkd --endpoint-file; None: QUARKD_ENDPOINT, or tcp://127.0.0.1:5555
@@ -344,11 +345,12 @@ def connect(endpoint: Optional[str] = None, *, comm: Any = None, grid: Optional[
     local        False: never by shared memory
     client_id    16 bytes: those of an earlier connection, whose session this one takes over; None: random
     comm, grid   of mpi4py, and the parts in x, y, z, t: the ranks share a connection, each with its brick of the lattice (quarkd.mpi)
+    gather       rank 0 has the only connection: for more ranks than the daemon has sessions
     Errors: Timeout, RequestError (keys, endpoint), FileNotFoundError, ValueError.
     """
     if comm is not None:
         from .mpi import Bricks
-        return Bricks(comm, grid, endpoint, options)
-    if grid is not None:
-        raise ValueError('grid is for the ranks of a comm')
+        return Bricks(comm, grid, endpoint, gather, options)
+    if grid is not None or gather:
+        raise ValueError('grid and gather are for the ranks of a comm')
     return Connection(endpoint, **options)

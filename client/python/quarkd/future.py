@@ -67,6 +67,10 @@ class Future:
             raise error
         return array
 
+    def _fetch_when_done(self) -> NDArray[Any]:
+        self._request.wait(self.rhs)
+        return self._fetch()
+
     def when_done(self, call: Any) -> None:
         """Calls, from any thread, when it has ended or the connection has."""
         self._request.when_done(self.rhs, call)

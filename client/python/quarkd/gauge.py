@@ -88,14 +88,16 @@ class Gauge:
 
 
 def open_field(handle: Handle, dtype: DTypeLike, dims: Sequence[int], number: int, plaquette: Optional[float], keep_ms: int,
-               patience: float) -> Tuple[Request, bool]:
-    """Announces links of that digest, and tells whether the daemon has them."""
+               patience: float, grid: Optional[Sequence[int]] = None) -> Tuple[Request, bool]:
+    """Announces links of that digest, and tells whether the daemon has them. grid: they come in parts, of which this connection has the first."""
     params, present = ffi.new('quark_field_params_t *'), ffi.new('bool *')
     lib.quark_field_params_init(params)
     params.dims, params.dtype, params.keep_ms = list(dims), arrays.DTYPES[np.dtype(dtype)], keep_ms
     params.has_digest, params.digest = True, number
     if plaquette is not None:
         params.plaquette = plaquette
+    if grid is not None:
+        params.grid, params.part = list(grid), 0
     request = Request(handle, 1)
     request.submit(lambda conn, p, n, size, err: int(lib.quark_field_open(conn, p, n, size, present, err)), params, patience)
     return request, bool(present[0])

@@ -1,7 +1,7 @@
 """Programs of several ranks (mpi4py): each has a brick of the lattice, and calls are collective.
 
-Rank 0 owns the connection. Bricks of sources are gathered there, those of solutions scattered from there, one right-hand side at a time; links that the
-daemon has are not gathered. A call that fails on one rank raises on all.
+Rank 0 owns the requests. Each rank has a connection, joins them, and moves its own brick; with gather=True rank 0 has the only connection, bricks are
+gathered there, and solutions scattered from there. A call that fails on one rank raises on all.
 """
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from numpy.typing import DTypeLike, NDArray
 from . import arrays, errors, gauge
 from . import source as sources
 from . import terms as term
+from ._quark import lib
 from .connection import Connection
 from .correlator import Correlators
 from .future import Future
@@ -67,6 +68,11 @@ class BrickGauge:
     boundary: Optional[str]
     _whole: Optional[gauge.Gauge]  # rank 0
 
+    def release(self) -> None:
+        """The daemon may forget the links, unless a setup is made of them. Of one rank: the first one's call counts."""
+        if self._whole:
+            self._whole.release()
+
 
 class Bricks:
     """The collective connection that `quarkd.connect(comm=...)` makes.
@@ -74,11 +80,11 @@ class Bricks:
     comm, rank     of mpi4py
     grid           parts in x, y, z, t; rank ((ct gz + cz) gy + cy) gx + cx has the part at c
     slices         where this rank's part is in an array [t, z, y, x, ...] of the whole lattice
-    connection     that of rank 0; None on others
+    connection     that of this rank; None on others than 0 with gather
     """
 
-    def __init__(self, comm: Any, grid: Optional[Sequence[int]], endpoint: Optional[str], options: Dict[str, Any]) -> None:
-        self.comm, self.rank = comm, int(comm.Get_rank())
+    def __init__(self, comm: Any, grid: Optional[Sequence[int]], endpoint: Optional[str], gather: bool, options: Dict[str, Any]) -> None:
+        self.comm, self.rank, self.gather = comm, int(comm.Get_rank()), gather
         self.connection: Optional[Connection] = None
 
         def begin() -> Report:
@@ -88,6 +94,13 @@ class Bricks:
         dims = self._reports[None].dims
         self.grid: Grid = default_grid(comm.Get_size(), dims) if grid is None else self._checked(grid, dims)
         self.slices = self._slices(self.rank, dims)
+        if not gather:
+            where = self._root(lambda: self._own().endpoint)
+            self._together(self._connect, where, options)
+
+    def _connect(self, endpoint: str, options: Dict[str, Any]) -> None:
+        if self.rank:
+            self.connection = Connection(endpoint, **options)
 
     def _checked(self, grid: Sequence[int], dims: Sequence[int]) -> Grid:
         if len(grid) != 4 or math.prod(grid) != self.comm.Get_size() or any(g < 1 or n % g for n, g in zip(dims, grid)):
@@ -127,11 +140,11 @@ class Bricks:
         out: T = result
         return out
 
-    def _together(self, call: Callable[[], T]) -> T:
+    def _together(self, call: Callable[..., T], *arguments: Any) -> T:
         """What a call gives on this rank, or an error on all ranks if it raises on one."""
         value, mine = None, None
         try:
-            value = call()
+            value = call(*arguments)
         except Exception as e:
             mine = e
         first = next(((rank, text) for rank, text in enumerate(self.comm.allgather(None if mine is None else str(mine))) if text is not None), None)
@@ -187,37 +200,62 @@ class Bricks:
 
     def solve(self, b: Any, **terms: Any) -> Any:
         """Connection.solve of bricks: b is this rank's part of one right-hand side, or of several [n, ...]. The terms are the same on all ranks."""
-        return self._work(b, lambda q, whole: q.submit(whole, **terms), terms)
+        return self._work(b, 'solve', **terms)
 
     def apply(self, x: Any, part: str = 'M', **terms: Any) -> Any:
         """Connection.apply of bricks."""
-        return self._work(x, lambda q, whole: _Done(q.apply(whole, part, **terms)), terms)
+        return self._work(x, part, **terms)
 
-    def _work(self, b: Any, begin: Callable[[Connection, NDArray[Any]], Union[Future, _Done]], terms: Dict[str, Any]) -> Any:
-        report = self._report(terms.get('setup'))
-        if terms.get('parity') is not None:
+    def _work(self, b: Any, work: str, *, parity: None = None, **terms: Any) -> Any:
+        if parity is not None:
             raise ValueError('bricks have all sites: parity must be None')
-        shape = self.shape_of(terms.get('setup'))
+        report, shape = self._report(terms.get('setup')), self.shape_of(terms.get('setup'))
         array, many, back = self._together(lambda: arrays.take(b, shape))
         self._together(lambda: self._alike((array.dtype.str, array.shape[0])))
+        found = (self._by_root if self.gather else self._in_parts)(array, report, work, terms)
+        return back(np.stack(found) if many else found[0])
+
+    def _in_parts(self, array: NDArray[Any], report: Report, work: str, terms: Dict[str, Any]) -> List[NDArray[Any]]:
+        """Each rank sends its part, and has that of the solutions where the daemon has it."""
+        request = Request(self._own()._handle, len(array))
+
+        def begin() -> Tuple[bytes, int, bytes]:
+            patience = terms.pop('patience', None)
+            params, _texts = term.params(dtype=array.dtype, nrhs=len(array), work=work, grid=self.grid, part=0, **terms)
+            request.submit(lib.quark_submit, params, self._own().patience if patience is None else patience)
+            return request.token()
+        token = self._root(begin)
+        self._together(self._join, request, token)
+        self._together(request.upload, array)
+        futures = [Future(request, i, array.dtype, array.shape[1:], arrays.as_it_is) for i in range(len(array))]
+        # Rank 0 lets the request go for all, so nobody goes on before all have what they need.
+        return self._together(lambda: [f._fetch_when_done() for f in futures])
+
+    def _join(self, request: Request, token: Tuple[bytes, int, bytes]) -> None:
+        if self.rank:
+            request.join(token, self.rank)
+
+    def _by_root(self, array: NDArray[Any], report: Report, work: str, terms: Dict[str, Any]) -> List[NDArray[Any]]:
+        shape = array.shape[1:]
         front, under_way, failed = len(shape) - 6, [], None
         for brick in array:
             whole = self._gather(brick, report.dims, front)
             if whole is not None and failed is None:
                 try:
-                    under_way.append(begin(self._own(), whole))
+                    under_way += self._own()._submit(whole[None], True, work=work, **terms)
                 except Exception as e:  # told below, when all ranks are there
                     failed = e
+        fetched: List[Any] = [None]
 
         def result(i: int) -> None:
             if failed:
                 raise failed
             fetched[0] = under_way[i].result()
-        out, fetched = np.empty_like(array), [None]
+        out = []
         for i in range(len(array)):
             self._root(lambda i=i: result(i))  # type: ignore[misc]
-            out[i] = self._scatter(fetched[0], shape, array.dtype, report.dims, front)
-        return back(out if many else out[0])
+            out.append(self._scatter(fetched[0], shape, array.dtype, report.dims, front))
+        return out
 
     def _alike(self, mine: Any) -> None:
         all_of_them = self.comm.allgather(mine)
@@ -246,18 +284,24 @@ class Bricks:
         made: List[gauge.Gauge] = []
         opened: List[Request] = []
 
-        def begin() -> bool:
+        def begin() -> Tuple[bool, Any]:
             q = self._own()
-            request, there = gauge.open_field(q._handle, array.dtype, dims, digest, plaquette, term.milliseconds('keep', keep), q.patience)
+            request, there = gauge.open_field(q._handle, array.dtype, dims, digest, plaquette, term.milliseconds('keep', keep), q.patience,
+                                              None if self.gather else self.grid)
             opened.append(request)
-            return there
-        whole = None if self._root(begin) else self._gather(array, dims, 0)
+            return there, None if there or self.gather else request.token()
+        there, token = self._root(begin)
+        mine = None if there else self._gather(array, dims, 0) if self.gather else array
+        if token and self.rank:
+            opened.append(Request(self._own()._handle, 1))
+        if token:
+            self._together(self._join, opened[0], token)
 
         def end() -> Tuple[float, bool]:
-            made.append(gauge.send(opened[0], dims, digest, whole, gauge.boundary_text(boundary)))
+            made.append(gauge.send(opened[0], dims, digest, mine, gauge.boundary_text(boundary)))
             return made[0].unitarity, made[0].sent
-        unitarity, sent = self._root(end)
-        return BrickGauge(digest, tuple(dims), sent, unitarity, gauge.boundary_text(boundary), made[0] if made else None)
+        unitarity, sent = self._together(end) if token else self._root(end)
+        return BrickGauge(digest, tuple(dims), sent, unitarity, gauge.boundary_text(boundary), made[0] if made and not self.rank else None)
 
     def _edges(self, part: Sequence[int]) -> Tuple[int, ...]:
         """Where this rank's part begins: t, z, y, x."""
@@ -280,7 +324,7 @@ class Bricks:
         self._root(lambda: self._own().drop(setup, now))
 
     def close(self) -> None:
-        """Ends the session of rank 0."""
+        """Ends the sessions."""
         if self.connection:
             self.connection.close()
 
@@ -289,16 +333,6 @@ class Bricks:
 
     def __exit__(self, kind: Optional[Type[BaseException]], value: Optional[BaseException], trace: Optional[TracebackType]) -> None:
         self.close()
-
-
-@dataclass(frozen=True)
-class _Done:
-    """What is there at once, as a future has it."""
-
-    value: Any
-
-    def result(self) -> Any:
-        return self.value
 
 
 class BrickPropagator:

@@ -5,7 +5,7 @@ import threading
 import time
 import weakref
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, List, Optional, Set
+from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -122,6 +122,21 @@ class Request:
             if not e.retryable or code in (lib.QUARK_TIMEOUT, lib.QUARK_SHUTTING_DOWN) or time.monotonic() >= give_up:
                 raise e
             time.sleep(min(e.retry_after or PAUSE, max(0.0, give_up - time.monotonic())))
+        self.bytes = size[0]
+        self.handle.requests[self.number] = self
+
+    def token(self) -> Tuple[bytes, int, bytes]:
+        """By which others join a request in parts: client, number, token."""
+        out, err = ffi.new('uint8_t[16]'), ffi.new('quark_error_t *')
+        with self.handle as conn:
+            errors.check(lib.quark_join_token(conn, self.number, out, err), err)
+        return self.handle.client_id(), self.number, bytes(out)
+
+    def join(self, token: Tuple[bytes, int, bytes], part: int) -> None:
+        """Takes a part of a request of another connection."""
+        size, err = ffi.new('uint64_t *'), ffi.new('quark_error_t *')
+        with self.handle as conn:
+            errors.check(lib.quark_join(conn, token[0], token[1], token[2], part, self._number, size, ffi.NULL, err), err)
         self.bytes = size[0]
         self.handle.requests[self.number] = self
 

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Dict, List, Mapping, Optional, Tuple, Union
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -62,8 +62,9 @@ def milliseconds(what: str, seconds: float) -> int:
 def params(*, dtype: DTypeLike, nrhs: int, tol: Optional[float] = None, tol_abs: float = 0.0, tol_hq: float = 0.0, max_iter: int = 10000,
            basis: str = 'degrand-rossi', normalisation: str = 'mass', flavour: int = 1, dagger: bool = False, parity: Optional[str] = None,
            schur: Optional[str] = None, work: str = 'solve', batch_only: bool = False, setup: Name = None, smearing: Optional[Gauss] = None,
-           priority: int = 4, deadline: float = 0.0, detach: float = 0.0) -> Tuple[Any, List[Any]]:
-    """A quark_params_t, and what must live as long. Errors: ValueError."""
+           priority: int = 4, deadline: float = 0.0, detach: float = 0.0,
+           grid: Optional[Sequence[int]] = None, part: int = -1) -> Tuple[Any, List[Any]]:
+    """A quark_params_t, and what must live as long. grid, part: fields go in parts (quark_join). Errors: ValueError."""
     if flavour not in (1, -1) or not 0 <= priority <= 9 or not 1 <= max_iter < 1 << 63:
         raise ValueError('flavour %r, priority %r, max_iter %r: must be 1 or -1, 0 to 9, and positive' % (flavour, priority, max_iter))
     p, keep = ffi.new('quark_params_t *'), []
@@ -77,6 +78,8 @@ def params(*, dtype: DTypeLike, nrhs: int, tol: Optional[float] = None, tol_abs:
         raise ValueError('schur %r: needs a parity, even or odd' % schur)
     p.flavour, p.priority, p.batch_only = flavour, priority, batch_only
     p.deadline_ms, p.detach_ms = milliseconds('deadline', deadline), milliseconds('detach', detach)
+    if grid is not None:
+        p.grid, p.part = list(grid), part
     name = name_of(setup)
     if name is not None:
         keep.append(ffi.new('char[]', os.fsencode(name)))
