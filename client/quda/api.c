@@ -1,5 +1,4 @@
 /* The served functions of quda.h: members of the caller's structs to what core.c takes. */
-#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <math.h>
 #include <stdlib.h>
@@ -186,8 +185,7 @@ static qk_quda_call_t read_call(const QudaInvertParam *p, int n) {
 /* ---- links and clover term ---- */
 
 void qk_served_loadGaugeQuda(void *links, QudaGaugeParam *p) {
-  if (p->type != QUDA_WILSON_LINKS && p->type != QUDA_SU3_LINKS)
-    qk_quda_refuse_member("type", p->type, "QUDA_WILSON_LINKS");
+  if (p->type != QUDA_WILSON_LINKS) qk_quda_refuse_member("type", p->type, "QUDA_WILSON_LINKS");
   if (p->gauge_order != QUDA_QDP_GAUGE_ORDER && p->gauge_order != QUDA_MILC_GAUGE_ORDER)
     qk_quda_refuse_member("gauge_order", p->gauge_order,
                           "QUDA_QDP_GAUGE_ORDER and QUDA_MILC_GAUGE_ORDER");
@@ -211,7 +209,7 @@ void qk_served_freeGaugeQuda(void) {
 }
 
 void qk_served_freeUniqueGaugeQuda(QudaLinkType type) {
-  if (type == QUDA_WILSON_LINKS || type == QUDA_SU3_LINKS) qk_quda_free_links();
+  if (type == QUDA_WILSON_LINKS) qk_quda_free_links();
 }
 
 static double coefficient(const QudaInvertParam *p) {

@@ -98,21 +98,22 @@ static void clover_at(const qk_quda_links_t *links, const int site[4], const dou
   }
 }
 
-/* Normal equations m v = r of n unknowns; what does not occur gets 0. */
-static void eliminate(double m[3][3], double r[3], int n, double v[3]) {
+/* Normal equations m v = r; an unknown that does not occur gets 0. */
+static void eliminate(double m[3][3], double r[3], double v[3]) {
+  enum { N = 3 };
   const double most = m[0][0];
-  bool there[3];
-  for (int i = 0; i < n; i++) {
+  bool there[3] = {false, false, false};
+  for (int i = 0; i < N; i++) {
     there[i] = m[i][i] > 1e-24 * most;
-    for (int k = i + 1; there[i] && k < n; k++) {
+    for (int k = i + 1; there[i] && k < N; k++) {
       const double f = m[k][i] / m[i][i];
-      for (int j = i; j < n; j++) m[k][j] -= f * m[i][j];
+      for (int j = i; j < N; j++) m[k][j] -= f * m[i][j];
       r[k] -= f * r[i];
     }
   }
-  for (int i = n - 1; i >= 0; i--) {
+  for (int i = N - 1; i >= 0; i--) {
     v[i] = there[i] ? r[i] : 0;
-    for (int j = i + 1; there[i] && j < n; j++) v[i] -= m[i][j] * v[j];
+    for (int j = i + 1; there[i] && j < N; j++) v[i] -= m[i][j] * v[j];
     if (there[i]) v[i] /= m[i][i];
   }
 }
@@ -121,7 +122,7 @@ double qk_quda_clover_fit(const qk_quda_links_t *links, const double *term, bool
                           double c[2]) {
   static const double space[6] = {1, 1, 1, 0, 0, 0}, time[6] = {0, 0, 0, 1, 1, 1},
                       all[6] = {1, 1, 1, 1, 1, 1};
-  const int unknowns = split ? 3 : 2;
+  enum { UNKNOWNS = 3 };
   size_t sites = 1;
   for (int mu = 0; mu < 4; mu++) sites *= (size_t)links->dims[mu];
   const size_t n = sites < SAMPLES ? sites : SAMPLES;
@@ -137,20 +138,21 @@ double qk_quda_clover_fit(const qk_quda_links_t *links, const double *term, bool
     }
     for (int k = 0; k < TERM; k++) base[s][0][k] = k % BLOCK < 6;
     clover_at(links, site, split ? space : all, base[s][1]);
+    memset(base[s][2], 0, sizeof base[s][2]);
     if (split) clover_at(links, site, time, base[s][2]);
     for (int k = 0; k < TERM; k++) {
-      for (int i = 0; i < unknowns; i++) {
-        for (int j = 0; j < unknowns; j++) m[i][j] += base[s][i][k] * base[s][j][k];
+      for (int i = 0; i < UNKNOWNS; i++) {
+        for (int j = 0; j < UNKNOWNS; j++) m[i][j] += base[s][i][k] * base[s][j][k];
         r[i] += base[s][i][k] * given[k];
       }
       largest = fabs(given[k]) <= largest ? largest : fabs(given[k]);
     }
   }
-  eliminate(m, r, unknowns, v);
+  eliminate(m, r, v);
   for (size_t s = 0; s < n; s++)
     for (int k = 0; k < TERM; k++) {
       double d = term[(s * sites / n) * TERM + (size_t)k];
-      for (int i = 0; i < unknowns; i++) d -= v[i] * base[s][i][k];
+      for (int i = 0; i < UNKNOWNS; i++) d -= v[i] * base[s][i][k];
       off = fabs(d) <= off ? off : fabs(d);
     }
   free(base);

@@ -1,5 +1,4 @@
 /* Another libquda. */
-#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>

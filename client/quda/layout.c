@@ -38,10 +38,9 @@ static void move_row(const move_t *m, int y, int z, int t) {
   const size_t local = (((size_t)t * (size_t)l[2] + (size_t)z) * (size_t)l[1] + (size_t)y) *
                        (size_t)l[0],
                half = qk_quda_local_sites(m->shape, QK_QUDA_EVEN);
-  size_t whole = (size_t)(t + c[3] * l[3]);
-  whole = whole * (size_t)(l[2] * g[2]) + (size_t)(z + c[2] * l[2]);
-  whole = whole * (size_t)(l[1] * g[1]) + (size_t)(y + c[1] * l[1]);
-  whole = whole * (size_t)(l[0] * g[0]) + (size_t)(c[0] * l[0]);
+  const int at[4] = {c[0] * l[0], y + c[1] * l[1], z + c[2] * l[2], t + c[3] * l[3]};
+  size_t whole = 0;
+  for (int mu = 3; mu >= 0; mu--) whole = whole * (size_t)l[mu] * (size_t)g[mu] + (size_t)at[mu];
   for (int x = 0; x < l[0]; x++) {
     const int parity = (x + y + z + t) & 1;
     const size_t brick = (local + (size_t)x) / 2;

@@ -1,5 +1,4 @@
 /* Messages, settings, and the end of the program. */
-#define _POSIX_C_SOURCE 200809L
 #include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -99,4 +98,15 @@ double qk_quda_now(void) {
   struct timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
   return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+double qk_quda_number_setting(const char *name, double least, double most, double otherwise) {
+  const char *text = qk_quda_setting(name);
+  char *end;
+  if (!text) return otherwise;
+  const double v = strtod(text, &end);
+  if (*end || !(v >= least && v <= most))
+    qk_quda_refuse("QUARK_QUDA_%s = %.60s: must be a number from %g to %g", name, text, least,
+                   most);
+  return v;
 }

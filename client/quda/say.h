@@ -29,5 +29,7 @@ void *qk_quda_alloc(size_t bytes); /* or the end */
 double qk_quda_now(void);
 /* QUARK_QUDA_<name>, or NULL if it is not set or empty. */
 const char *qk_quda_setting(const char *name);
+/* Its number, from least to most; otherwise if it is not set; or the end. */
+double qk_quda_number_setting(const char *name, double least, double most, double otherwise);
 
 #endif

@@ -5,18 +5,7 @@
 #define QUARK_QUDA_SETUPS_H
 
 #include "client/quark.h"
-#include "links.h"
-
-/* M = m + sum h + csw C - H/2 with the links of the caller undone. */
-typedef struct qk_quda_operator {
-  const qk_quda_links_t *links; /* rank 0 alone looks at them */
-  double mass, csw, plane[6];   /* plane: factors of csw */
-  double kappa;                 /* 1 / (2 (m + sum h)), as the caller gives it */
-  /* In place of m + sum h + csw C: a clover term of the caller, packed, and its digest; NULL: none.
-   * mass is 0 then. */
-  const double *term;
-  uint64_t term_digest;
-} qk_quda_operator_t;
+#include "operator.h"
 
 /* The connection, made at the first call; rank 0 alone. */
 quark_connection_t *qk_quda_daemon(void);

@@ -36,7 +36,7 @@ class Caller:
         self.folder = tempfile.mkdtemp(prefix='qk-quda-')
         self.variant, self.mpi = variant, mpi
         self.flags = ('-DLOOKALIKE=%d %s' % (variant, flags)).split()
-        command = [SCRIPT, '--header', LOOKALIKE, '--prefix', self.folder, '--cflags=-Werror -O1 ' + ' '.join(self.flags),
+        command = [SCRIPT, '--header', LOOKALIKE, '--prefix', self.folder, '--cflags=-Werror %s ' % ('-O1' if variant == 2 else '-O0') + ' '.join(self.flags),
                    '--libquark', case.libquark + ',' + os.path.join(TOP, 'client'), '--cc', 'cc', '--mpi', 'mpicc' if mpi else 'none']
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         assert done.returncode == 0, done.stdout
