@@ -62,6 +62,7 @@ static void scale_brick(const qk_quda_job_t *job, void *brick) {
       f[k] = (float)(job->factor * f[k]);
 }
 
+/* 0: the daemon has never room for so many, but may have for fewer. */
 static uint64_t submit(const qk_quda_job_t *job, int n, size_t bytes) {
   quark_params_t params;
   quark_error_t err;
@@ -86,6 +87,7 @@ static uint64_t submit(const qk_quda_job_t *job, int n, size_t bytes) {
       params.batch_only = false;
       continue;
     }
+    if (err.code == QUARK_TOO_LARGE && n > 1) return 0;
     if (err.code == QUARK_NOT_FOUND)
       err.retryable = true; /* another made it go: it is loaded again */
     if (err.code == QUARK_NOT_FOUND) qk_quda_setup_lost(params.setup);
@@ -135,22 +137,24 @@ static void fetch(const qk_quda_job_t *job, uint64_t request, int rhs, size_t by
   qk_quda_twist(&job->shape, p->sites, job->dtype, job->op->links->twist, true, 1, p->room);
 }
 
-static void run_some(const qk_quda_job_t *job, int first, int n, qk_quda_outcome_t *outcome) {
+/* False: so many are too many. */
+static bool run_some(const qk_quda_job_t *job, int first, int n, qk_quda_outcome_t *outcome) {
   const bool speaks = qk_quda_rank() == 0;
   const size_t whole = qk_quda_whole_sites(&job->shape, results(job)) * site_bytes(job),
                brick = qk_quda_local_sites(&job->shape, results(job)) * site_bytes(job);
   passage_t in = {.job = job, .sites = sources(job), .room = speaks ? qk_quda_alloc(whole) : NULL};
   passage_t out = {.job = job, .sites = results(job), .room = in.room};
   quark_error_t err;
-  const uint64_t request = speaks ? submit(job, n, whole) : 0;
-  for (int k = 0; k < n; k++) {
+  uint64_t request = speaks ? submit(job, n, whole) : 0;
+  qk_quda_broadcast(&request, sizeof request);
+  for (int k = 0; request && k < n; k++) {
     qk_quda_gather(job->in[first + k], brick, take_brick, &in);
     if (!speaks) continue;
     qk_quda_twist(&job->shape, in.sites, job->dtype, job->op->links->twist, false, 1, in.room);
     if (quark_upload(qk_quda_daemon(), request, in.room, whole, &err) != QUARK_OK)
       qk_quda_fail("sending a source", &err);
   }
-  for (int k = 0; k < n; k++) {
+  for (int k = 0; request && k < n; k++) {
     quark_view_t view = {0};
     qk_quda_outcome_t seen;
     if (speaks) fetch(job, request, k, whole, &out, &view, &seen);
@@ -161,13 +165,20 @@ static void run_some(const qk_quda_job_t *job, int first, int n, qk_quda_outcome
     scale_brick(job, job->out[first + k]);
     if (outcome) outcome[first + k] = seen;
   }
-  if (speaks) quark_release(qk_quda_daemon(), request, NULL);
+  if (speaks && request) quark_release(qk_quda_daemon(), request, NULL);
   free(in.room);
+  return request != 0;
 }
 
 void qk_quda_run(const qk_quda_job_t *job, qk_quda_outcome_t *outcome) {
-  for (int first = 0; first < job->n; first += COLUMNS)
-    run_some(job, first, job->n - first < COLUMNS ? job->n - first : COLUMNS, outcome);
+  static int most = COLUMNS; /* that the daemon has room for, as far as is known */
+  for (int first = 0; first < job->n;) {
+    const int n = job->n - first < most ? job->n - first : most;
+    if (run_some(job, first, n, outcome))
+      first += n;
+    else
+      most = n / 2;
+  }
 }
 
 /* ---- norms over ranks ---- */

@@ -85,21 +85,26 @@ class QudaCase(DaemonCase):
         r = np.random.default_rng(seed)
         return r.normal(size=(n,) + SHAPE) + 1j * r.normal(size=(n,) + SHAPE)
 
-    def run(self, d, name, b, variant=2, mpi=False, flags='', ranks=1, env=None, code=0, links='links', **arguments):
-        """The solutions of a caller, and what it printed; with another exit code, only what it printed."""
+    def command(self, d, name, b, variant=2, mpi=False, flags='', ranks=1, env=None, links='links', **arguments):
+        """A caller for these sources, and its environment."""
         b.astype(complex).tofile(self.path('in'))
         np.zeros_like(b, dtype=complex).tofile(self.path('out'))
         words = ['%s=%s' % (k, v if isinstance(v, str) else repr(v)) for k, v in
                  {'dims': '%d,%d,%d,%d' % DIMS, 'links': self.path(links), 'in': self.path('in'), 'out': self.path('out'),
                   'columns': len(b), 'kappa': KAPPA, 'csw': CSW, **arguments}.items()]
-        command = [self.caller(variant, mpi, flags).program(name)] + words
-        if mpi:
-            command = [self.mpirun, '-n', str(ranks)] + command
         environment = {**os.environ, 'QUARKD_ENDPOINT': d.endpoint if d else 'tcp://127.0.0.1:1', 'QUARK_QUDA_LOG': '1', **(env or {})}
+        return ([self.mpirun, '-n', str(ranks)] if mpi else []) + [self.caller(variant, mpi, flags).program(name)] + words, environment
+
+    def solutions(self, b):
+        return np.fromfile(self.path('out'), complex).reshape(b.shape)
+
+    def run(self, d, name, b, *more, code=0, **arguments):
+        """The solutions of a caller, and what it printed; with another exit code, only what it printed."""
+        command, environment = self.command(d, name, b, *more, **arguments)
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, timeout=120)
         said = done.stdout + done.stderr
         assert done.returncode == code, (done.returncode, said)
-        return (np.fromfile(self.path('out'), complex).reshape(b.shape), said) if code == 0 else said
+        return (self.solutions(b), said) if code == 0 else said
 
     def clover(self, op, factor=1, name='clover'):
         """The file of T of this operator, times a factor."""

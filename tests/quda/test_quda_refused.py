@@ -4,6 +4,7 @@
 The library and its callers are built with the address sanitizer."""
 import os
 import re
+import signal
 import subprocess
 import sys
 
@@ -149,6 +150,33 @@ def no_daemon_and_no_room_are_told(case):
     with case.daemon('--csw', repr(CSW), '--user-setups', '0') as d:
         assert 'user-setups' in case.run(d, 'pyquda', b, 4, flags=ASAN, kappa=0.11, code=1)
         assert d.terminate() == 0
+
+
+@tap.test
+def a_lost_engine_costs_time_alone(case):
+    b = case.noise(5, 3)
+    with case.daemon('--csw', repr(CSW)) as d:
+        engine = d.status().engine.pid
+        os.kill(engine, signal.SIGSTOP)  # so that right-hand sides are with it when it dies
+        command = case.command(d, 'pyquda', b, 4, flags=ASAN)
+        caller = subprocess.Popen(command[0], env=command[1], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        assert d.log(r'accepted: 3 right-hand sides'), d.said()
+        os.kill(engine, signal.SIGKILL)
+        said, _ = caller.communicate(timeout=60)
+        assert caller.returncode == 0, said
+        for x, source in zip(case.solutions(b), b):
+            assert np.linalg.norm(source - case.op.apply(x)) < 2e-13 * np.linalg.norm(source)
+        assert d.status().engine.restarts == 1 and d.terminate() == 0
+
+
+@tap.test
+def many_sources_go_in_pieces_where_there_is_little_room(case):
+    b = case.noise(6, 8)
+    with case.daemon('--csw', repr(CSW), '--max-memory', '1M') as d:
+        x, said = case.run(d, 'pyquda', b, 4, flags=ASAN)
+        for solution, source in zip(x, b):
+            assert np.linalg.norm(source - case.op.apply(solution)) < 2e-13 * np.linalg.norm(source)
+        assert d.status().counters.accepted > 1 and d.terminate() == 0
 
 
 if __name__ == '__main__':
