@@ -358,6 +358,14 @@ QUARK_API quark_code_t quark_flush(quark_connection_t *conn, uint64_t request, q
 QUARK_API quark_code_t quark_wait(quark_connection_t *conn, uint64_t request, uint32_t rhs,
                                   int64_t timeout_ms, quark_result_t *result, quark_error_t *err);
 
+/* The residuals of an RHS that the daemon told while it was solved, at most twice a second, thinned
+ * to QUARK_HISTORY: the first `room` of them into iteration and residual, *count: how many there
+ * are. Until quark_release. Errors: QUARK_NOT_FOUND (no such request), QUARK_BAD_ARGUMENT (rhs). */
+enum { QUARK_HISTORY = 256 };
+QUARK_API quark_code_t quark_history(quark_connection_t *conn, uint64_t request, uint32_t rhs,
+                                     uint64_t *iteration, double *residual, uint32_t room,
+                                     uint32_t *count, quark_error_t *err);
+
 /* Fetches the solution of an RHS that has ended, and verifies its checksums. bytes: field_bytes.
  * The daemon holds the solution until quark_ack. After an error the contents of buffer are
  * undefined. Errors: QUARK_NOT_FOUND (there is no solution), QUARK_BAD_CHECKSUM, QUARK_EXPIRED. */

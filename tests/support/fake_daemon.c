@@ -154,10 +154,10 @@ static void submit(state_t *s, uint64_t number, uint32_t nrhs, int uploads) {
     s->repeat_at = now_ms() + s->d->script.late_results;
   else if (again)
     repeat_results(s);
-  if (!again && s->d->script.hold) {
+  for (int k = 1; !again && k <= s->d->script.hold; k++) {
     Quark__RhsProgress one = QUARK__RHS_PROGRESS__INIT, *list = &one;
-    one.iterations = 40;
-    one.residual = 0.25;
+    one.iterations = 40 * (uint64_t)k;
+    one.residual = 0.25 / k;
     REPLY(s, PROGRESS, progress, Quark__Progress, QUARK__PROGRESS__INIT, b->request = s->number;
           b->queued = s->nrhs - 1; b->running = &list; b->n_running = 1);
   }

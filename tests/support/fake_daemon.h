@@ -16,9 +16,9 @@
 #include "proto/quark.pb-c.h"
 
 typedef struct fake_script {
-  atomic_int mute;          /* answers nothing */
-  atomic_int reject;        /* SUBMIT: REJECTED with this status */
-  atomic_int hold;          /* right-hand sides never end, unless cancelled */
+  atomic_int mute;   /* answers nothing */
+  atomic_int reject; /* SUBMIT: REJECTED with this status */
+  atomic_int hold;   /* right-hand sides never end, unless cancelled; PROGRESS comes so often */
   atomic_int drop_upload;   /* after so many chunks of upload all connections break, once */
   atomic_int drop_download; /* likewise of download */
   atomic_int

@@ -1,3 +1,5 @@
+#include <string.h>
+
 #include "client/libquark/connection/clock.h"
 #include "client/libquark/connection/error.h"
 #include "client/libquark/request/orders.h"
@@ -29,6 +31,25 @@ quark_code_t quark_wait(quark_connection_t *conn, uint64_t request, uint32_t rhs
       break;
     }
     in_time = quark__wait_locked(conn, deadline);
+  }
+  pthread_mutex_unlock(&conn->lock);
+  return code;
+}
+
+quark_code_t quark_history(quark_connection_t *conn, uint64_t request, uint32_t rhs,
+                           uint64_t *iteration, double *residual, uint32_t room, uint32_t *count,
+                           quark_error_t *err) {
+  pthread_mutex_lock(&conn->lock);
+  const request_t *r = quark__request_known_locked(conn, request, err);
+  const quark_code_t code = r ? check_rhs(r, rhs, err) : QUARK_NOT_FOUND;
+  if (code == QUARK_OK) {
+    const history_t *h = r->rhs[rhs].history;
+    const uint32_t n = h ? h->n : 0, take = n < room ? n : room;
+    if (take > 0) {
+      memcpy(iteration, h->iteration, take * sizeof *iteration);
+      memcpy(residual, h->residual, take * sizeof *residual);
+    }
+    *count = n;
   }
   pthread_mutex_unlock(&conn->lock);
   return code;

@@ -27,6 +27,7 @@ void quark__request_free(request_t *request) {
   if (!request) return;
   quark__upload_fini(&request->up);
   free(request->submit);
+  for (uint32_t i = 0; i < request->nrhs && request->rhs; i++) free(request->rhs[i].history);
   free(request->rhs);
   free(request->attached);
   free(request->column);
@@ -224,6 +225,30 @@ void quark__request_rejected_locked(quark_connection_t *conn, const Quark__Rejec
     quark__request_fail_locked(r, (quark_code_t)m->status, m->text);
 }
 
+/* Every second one goes. */
+static void thin(history_t *h) {
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < h->n; i += 2, kept++) {
+    h->iteration[kept] = h->iteration[i];
+    h->residual[kept] = h->residual[i];
+  }
+  h->n = kept;
+}
+
+/* Fewer iterations than before: the solve has begun anew, and so has this. Without memory it stays
+ * away. */
+static void remember(rhs_t *rhs, uint64_t iteration, double residual) {
+  if (!rhs->history) rhs->history = calloc(1, sizeof *rhs->history);
+  history_t *h = rhs->history;
+  if (!h) return;
+  const uint64_t last = h->n > 0 ? h->iteration[h->n - 1] : 0;
+  if (h->n > 0 && iteration == last) return;
+  if (iteration < last) h->n = 0;
+  if (h->n == QUARK_HISTORY) thin(h);
+  h->iteration[h->n] = iteration;
+  h->residual[h->n++] = residual;
+}
+
 void quark__request_progress_locked(quark_connection_t *conn, const Quark__Progress *m) {
   request_t *r = quark__request_find_locked(conn, m->request);
   if (!r) return;
@@ -232,8 +257,10 @@ void quark__request_progress_locked(quark_connection_t *conn, const Quark__Progr
   r->iterations = 0;
   r->residual = NAN;
   for (size_t i = 0; i < m->n_running; i++) {
-    r->residual = fmax(r->residual, m->running[i]->residual);
-    if (m->running[i]->iterations > r->iterations) r->iterations = m->running[i]->iterations;
+    const Quark__RhsProgress *one = m->running[i];
+    r->residual = fmax(r->residual, one->residual);
+    if (one->iterations > r->iterations) r->iterations = one->iterations;
+    if (one->rhs < r->nrhs) remember(&r->rhs[one->rhs], one->iterations, one->residual);
   }
   r->progress_new = true;
 }

@@ -15,11 +15,19 @@
 #include "client/libquark/request/download.h"
 #include "client/libquark/request/upload.h"
 
+/* Residuals that PROGRESS told, thinned. */
+typedef struct history {
+  uint32_t n;
+  uint64_t iteration[QUARK_HISTORY];
+  double residual[QUARK_HISTORY];
+} history_t;
+
 typedef struct rhs {
   bool ended, reported, acked;
   uint32_t attempt;         /* of the result */
   uint64_t upload_checksum; /* once written to the end */
   quark_result_t result;
+  history_t *history; /* NULL: no PROGRESS yet */
 } rhs_t;
 
 typedef enum request_state {

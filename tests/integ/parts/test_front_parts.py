@@ -8,7 +8,7 @@ import tap
 
 try:
     import numpy as np
-    from field_links import bytes_of, digest, noisy, open_field, widened
+    from field_links import bytes_of, digest, noisy, noisy_term, open_field, term_digest, widened
     from front_case import State, fake, field, kill
     from front_driver import STATUS, UPLOAD, Client, checksum, frame, qk
     from front_local import Local
@@ -79,6 +79,22 @@ def links_in_parts_are_those_that_go_whole(case):
                 assert (r.status, r.digest, r.bytes) == (0, want, 0), r
             for c in others:
                 c.close()
+            owner.send(release=qk.Release(request=a.request))
+        settled(d)
+
+
+@tap.test
+def a_clover_term_goes_in_parts_too(case):
+    grid, term = GRIDS[1], noisy_term(DIMS, 2)
+    bad = term.copy()
+    bad[11, 0, 1, 7, 3] = np.nan
+    with case.daemon() as d, Client(d) as owner, Client(d) as other:
+        for field_of, status, words in ((term, 0, ''), (bad, STATUS['BAD_ARGUMENT'], 'at x y z t = 7 1 0 11 (part 13) is not finite: number 3 of 72')):
+            a = open_field(owner, LINKS, grid=grid, kind=qk.FIELD_CLOVER, reals=72)
+            for p in random.sample(range(count(grid)), count(grid)):
+                feed(other, join(other, owner, a, p), [cut(field_of, grid, p)])
+            r = owner.expect('result')
+            assert r.status == status and words in r.text and (status or r.digest == term_digest(term)), r
             owner.send(release=qk.Release(request=a.request))
         settled(d)
 

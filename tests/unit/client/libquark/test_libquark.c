@@ -109,6 +109,43 @@ Test(libquark, a_close_says_goodbye_unless_the_session_is_kept) {
   quark_close(conn);
 }
 
+/* Told of `told` messages: so many are kept, the last iteration is that of the last message, or
+ * near to it, and all are as they came. */
+static void expect_history(quark_connection_t *conn, int told) {
+  uint64_t iteration[QUARK_HISTORY];
+  double residual[QUARK_HISTORY];
+  uint32_t n = 0;
+  quark_event_t event = {0};
+  quark_error_t err;
+  lq_fake.script.hold = told;
+  const uint64_t request = lq_submit_points(conn, 2);
+  while (event.request != request || event.iterations < 40 * (uint64_t)told)
+    cr_assert_eq(quark_event_next(conn, 10000, &event, &err), QUARK_OK);
+  cr_assert_eq(quark_history(conn, request, 0, iteration, residual, QUARK_HISTORY, &n, &err),
+               QUARK_OK);
+  cr_expect(n <= QUARK_HISTORY && (int)n <= told && (int)n * 2 >= (told < 256 ? 2 * told : 256));
+  cr_expect_eq(iteration[n - 1], 40 * (uint64_t)told);
+  for (uint32_t i = 0; i < n; i++) {
+    cr_expect_eq(iteration[i] % 40, 0);
+    cr_expect_float_eq(residual[i] * (double)iteration[i], 10, 1e-12);
+    cr_expect(i == 0 || iteration[i] > iteration[i - 1]);
+  }
+  iteration[1] = 7;
+  cr_assert_eq(quark_history(conn, request, 0, iteration, residual, 1, &n, &err), QUARK_OK);
+  cr_expect(n > 0 && iteration[1] == 7, "no more than there is room for");
+  cr_assert_eq(quark_history(conn, request, 1, NULL, NULL, 0, &n, &err), QUARK_OK);
+  cr_expect_eq(n, 0, "it was not told of");
+  cr_expect_eq(quark_history(conn, request, 2, NULL, NULL, 0, &n, &err), QUARK_BAD_ARGUMENT);
+  cr_expect_eq(quark_history(conn, request + 1, 0, NULL, NULL, 0, &n, &err), QUARK_NOT_FOUND);
+}
+
+Test(libquark, residuals_that_were_told_are_kept_and_thinned) {
+  static const int told[] = {1, 255, 256, 257, 700};
+  quark_connection_t *conn = lq_connect(NULL);
+  for (size_t i = 0; i < sizeof told / sizeof *told; i++) expect_history(conn, told[i]);
+  quark_close(conn);
+}
+
 Test(libquark, events_tell_progress_and_each_result_once) {
   lq_fake.script.hold = 1;
   quark_connection_t *conn = lq_connect(NULL);
