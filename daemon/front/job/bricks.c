@@ -81,6 +81,9 @@ void qk_bricks_destroy(qk_bricks_t *b) {
 void qk_bricks_drop(qk_job_t *job) {
   qk_bricks_destroy(job->bricks);
   job->bricks = NULL;
+  job->brick = (qk_brick_t){0};
+  job->part = -1;
+  job->part_bytes = job->field_bytes;
   job->upload_until = 0;
 }
 

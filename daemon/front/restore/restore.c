@@ -161,6 +161,7 @@ static qk_status_t make_field(const qk_job_row_t *row, const qk_terms_t *given, 
     qk_terms_t terms = *given;
     terms.shape = &shape;
     status = qk_job_create_field(m, &terms, job, err);
+    if (status == QK_OK && !row->token) qk_bricks_drop(*job); /* it was here already */
   }
   if (m) quark__field_open__free_unpacked(m, NULL);
   return status;

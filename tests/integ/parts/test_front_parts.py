@@ -513,6 +513,29 @@ def parts_outlive_the_machine_by_the_spool(case):
 
 
 @tap.test
+def links_that_were_here_stay_so(case):
+    grid = (2, 1, 1, 1)
+    with State(case) as state:
+        with state.daemon() as d, Client(d) as c:
+            a = open_parts(c, grid)
+            for p in range(2):
+                feed(c, join(c, c, a, p), [cut(LINKS, grid, p)])
+            assert {c.expect('result').digest for _ in range(3)} == {digest(LINKS)}
+            b = open_parts(c, grid, digest=digest(LINKS))
+            assert not b.HasField('join') and c.expect('result').status == 0
+            kill(d)
+        with state.daemon() as d, Client(d, c.client_id) as c2:
+            c2.send(attach=qk.Attach(request=b.request))
+            r = c2.expect('attached').accepted
+            assert (r.upload_until, r.HasField('join')) == (0, False)
+            assert c2.expect('result').digest == digest(LINKS)
+            for k in range(1, b.request + 1):
+                c2.send(release=qk.Release(request=k))
+            settled(d)
+            assert not any('set aside' in line for line in d.lines)
+
+
+@tap.test
 def an_engine_that_is_lost_solves_them_again(case):
     grid = (1, 1, 1, 4)
     with case.daemon() as d, Client(d) as owner, Client(d) as c:
