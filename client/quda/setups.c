@@ -17,6 +17,8 @@ enum { KNOWN = 8, NAME = 72 };
 /* Which setup an operator has, as far as this process knows. */
 typedef struct known {
   char name[NAME]; /* "": not known, or lost */
+  bool loaded;     /* by this process */
+  bool lost;       /* what was found is not for this user, or is gone: it is to be loaded */
   double mass, csw, plane[6], hop[4];
   double complex boundary[4];
   uint64_t digest, term, used; /* term: digest of a clover term; 0: none */
@@ -135,16 +137,34 @@ static uint32_t list(quark_setup_t **setups) {
   return n;
 }
 
-/* A setup that is ready, or will be, of this operator. */
-static bool find(const qk_quda_operator_t *op, char name[NAME]) {
+/* The name of a private setup of this operator: it says which one, so that whoever loads a setup of
+ * this name loads the same. */
+static void name_of(const qk_quda_operator_t *op, char name[NAME]) {
+  char who[24], text[1024];
+  qk_quda_wording_t w;
+  uint64_t hash = 0xcbf29ce484222325U; /* FNV-1a */
+  qk_quda_operator_write(op, 0, &w);
+  int n =
+      snprintf(text, sizeof text, "%016llx %016llx %s %s", (unsigned long long)op->links->digest,
+               (unsigned long long)(op->term ? op->term_digest : 0), w.action, w.boundary);
+  for (uint32_t k = 0; k < w.n && n > 0 && (size_t)n < sizeof text; k++)
+    n += snprintf(text + n, sizeof text - (size_t)n, " %s=%s", w.p[k].key, w.p[k].value);
+  for (const char *c = text; *c; c++) hash = (hash ^ (unsigned char)*c) * 0x100000001b3U;
+  program(who);
+  snprintf(name, NAME, "quda-%s-%016llx", who, (unsigned long long)hash);
+}
+
+/* A setup that is ready, or will be, of this operator: a public one, or `own`, its private one. */
+static bool find(const qk_quda_operator_t *op, const char *own, char name[NAME]) {
   quark_setup_t *setup;
   const uint32_t n = list(&setup);
   bool found = false;
   for (uint32_t k = 0; k < n && !found; k++) {
-    char why[256];
+    char why[256] = "";
+    const bool is_own = setup[k].owner[0] && strcmp(setup[k].name, own) == 0;
     if (setup[k].state == QUARK_FAILED || setup[k].state == QUARK_DRAINING) continue;
-    if (setup[k].digest != op->links->digest) continue;
-    found = look_at(setup[k].name, op, why);
+    if (setup[k].digest != op->links->digest || (setup[k].owner[0] && !is_own)) continue;
+    found = is_own || look_at(setup[k].name, op, why);
     if (found)
       snprintf(name, NAME, "%s", setup[k].name);
     else
@@ -223,34 +243,12 @@ static uint64_t send_field(const qk_quda_links_t *links, quark_field_kind_t kind
   return request;
 }
 
-static bool is_there(const char *name) {
-  quark_setup_t *setup;
-  const uint32_t n = list(&setup);
-  bool there = false;
-  for (uint32_t k = 0; k < n; k++)
-    there = there || (setup[k].owner[0] && strcmp(setup[k].name, name) == 0);
-  free(setup);
-  return there;
-}
-
-/* Makes room for another configuration or operator under the name of one of this user. False: there
- * is none. */
-static bool drop_and_wait(const char *name) {
-  quark_error_t err;
-  if (!is_there(name)) return false;
-  if (quark_drop(qk_quda_daemon(), name, false, &err) != QUARK_OK && err.code != QUARK_NOT_FOUND)
-    qk_quda_fail("dropping a setup", &err);
-  while (is_there(name)) nap(0.02);
-  return true;
-}
-
 static void load(const qk_quda_operator_t *op, const char *name) {
   const qk_quda_links_t *u = op->links;
   char gauge[48];
   qk_quda_wording_t words;
   quark_load_t load;
   quark_error_t err;
-  bool dropped = false;
   const uint64_t field = send_field(u, QUARK_FIELD_GAUGE, u->u, u->single, u->digest),
                  term = op->term
                             ? send_field(u, QUARK_FIELD_CLOVER, op->term, false, op->term_digest)
@@ -265,12 +263,8 @@ static void load(const qk_quda_operator_t *op, const char *name) {
   load.parameter = words.p;
   load.nparameter = words.n;
   qk_quda_log("loading setup %s: %s", name, load.action);
-  for (double begun = qk_quda_now(); quark_load(qk_quda_daemon(), &load, &err) != QUARK_OK;) {
-    if (!dropped && err.code == QUARK_BAD_ARGUMENT && drop_and_wait(name))
-      dropped = true; /* another configuration or operator had this name */
-    else
-      qk_quda_again("loading a setup", &err, begun);
-  }
+  for (double begun = qk_quda_now(); quark_load(qk_quda_daemon(), &load, &err) != QUARK_OK;)
+    qk_quda_again("loading a setup", &err, begun);
   if (!wait_ready(name)) qk_quda_refuse("setup %s went away while it was loaded", name);
   quark_release(qk_quda_daemon(), field, NULL); /* the setup holds both */
   if (op->term) quark_release(qk_quda_daemon(), term, NULL);
@@ -300,28 +294,44 @@ static known_t *entry(const qk_quda_operator_t *op) {
   return oldest;
 }
 
-void qk_quda_setup_lost(const char *name) {
-  for (int k = 0; k < KNOWN; k++)
-    if (strcmp(daemon_state.known[k].name, name) == 0) daemon_state.known[k].name[0] = '\0';
+void qk_quda_setup_lost(const qk_quda_operator_t *op) {
+  known_t *e = entry(op);
+  e->name[0] = '\0';
+  e->loaded = false;
+  e->lost = true;
+}
+
+bool qk_quda_setup_holds(const qk_quda_operator_t *op) {
+  char own[NAME], why[256] = "";
+  const known_t *e = entry(op);
+  name_of(op, own);
+  if (strcmp(e->name, own) == 0 || look_at(e->name, op, why)) return true;
+  qk_quda_log("setup %s is another now: %s", e->name, why);
+  return false;
 }
 
 const char *qk_quda_setup(const qk_quda_operator_t *op) {
   const char *wanted = qk_quda_setting("SETUP");
   known_t *e = entry(op);
-  char why[256], name[24];
+  char why[256] = "", own[NAME];
   e->used = ++daemon_state.uses;
   const uint64_t term = op->term ? op->term_digest : 0;
   if (e->name[0] && e->digest == op->links->digest && e->term == term) return e->name;
+  /* that of the last configuration makes room */
+  if (e->name[0] && e->loaded) quark_drop(qk_quda_daemon(), e->name, false, NULL);
   e->digest = op->links->digest;
   e->term = term;
+  e->loaded = false;
+  name_of(op, own);
   if (wanted) {
     if (!look_at(wanted, op, why)) qk_quda_refuse("QUARK_QUDA_SETUP = %s: %s", wanted, why);
     snprintf(e->name, sizeof e->name, "%s", wanted);
-  } else if (!find(op, e->name)) {
-    program(name);
-    snprintf(e->name, sizeof e->name, "quda-%s-%d", name, (int)(e - daemon_state.known));
+  } else if (e->lost || !find(op, own, e->name)) {
+    snprintf(e->name, sizeof e->name, "%s", own);
     load(op, e->name);
+    e->loaded = true;
   }
+  e->lost = false;
   if (!wait_ready(e->name)) qk_quda_refuse("setup %s went away", e->name);
   qk_quda_log("setup %s", e->name);
   return e->name;

@@ -82,7 +82,12 @@ static uint64_t submit(const qk_quda_job_t *job, int n, size_t bytes) {
   }
   for (double begun = qk_quda_now();;) {
     params.setup = qk_quda_setup(job->op);
-    if (quark_submit(qk_quda_daemon(), &params, &request, &field_bytes, &err) == QUARK_OK) break;
+    if (quark_submit(qk_quda_daemon(), &params, &request, &field_bytes, &err) == QUARK_OK) {
+      if (qk_quda_setup_holds(job->op)) break;
+      quark_release(qk_quda_daemon(), request, NULL);
+      qk_quda_setup_lost(job->op);
+      continue;
+    }
     if (err.code == QUARK_UNSUPPORTED && params.batch_only) {
       params.batch_only = false;
       continue;
@@ -90,7 +95,7 @@ static uint64_t submit(const qk_quda_job_t *job, int n, size_t bytes) {
     if (err.code == QUARK_TOO_LARGE && n > 1) return 0;
     if (err.code == QUARK_NOT_FOUND)
       err.retryable = true; /* another made it go: it is loaded again */
-    if (err.code == QUARK_NOT_FOUND) qk_quda_setup_lost(params.setup);
+    if (err.code == QUARK_NOT_FOUND) qk_quda_setup_lost(job->op);
     qk_quda_again("submitting", &err, begun);
   }
   if (field_bytes != bytes)

@@ -3,6 +3,7 @@
 test_quda.py QUARKD QUARK_ENGINE QUARK_GAUGE LIBQUARK_A"""
 import itertools
 import re
+import subprocess
 import sys
 
 import tap
@@ -12,7 +13,8 @@ try:
     import ref_dirac as ref
     from engine_case import BASES
     from front_driver import Client, qk
-    from quda_case import CSW, DIMS, EVEN, G5, KAPPA, MASS, SHAPE, QudaCase, close, largest
+    from quda_case import CSW, DIMS, EVEN, G5, GAUGE, KAPPA, MASS, SHAPE, QudaCase, close
+    from setups_case import drop, load, setups, wait_for
 except (ImportError, OSError) as e:
     tap.skip_all(str(e))
 
@@ -146,7 +148,7 @@ def bases_and_single_precision(case):
             assert misses(case.op.apply, seen, source) < 2e-13, name
         x, said = case.run(d, 'pyquda', b, single=1, tol=1e-9)
         op = ref.WilsonClover(case.links.astype(np.complex64).astype(complex), MASS, CSW)
-        assert misses(op.apply, x[0], b[0]) < 1e-6 and 'setup quda-pyquda-0' in said, said
+        assert misses(op.apply, x[0], b[0]) < 1e-6 and 'setup quda-pyquda-' in said, said
         assert d.terminate() == 0
 
 
@@ -179,7 +181,7 @@ def links_of_another_scale_sign_or_phase(case):
         x, said = case.run(d, 'pyquda', b, kappa=kappa, xi=xi, clover_xi=clover_xi, norm='mass')
         s = 1 / clover_xi
         op = ref.WilsonClover(case.links, mass, CSW, hop=(1 / xi,) * 3 + (1,), planes=(s ** 4,) * 3 + (s ** 2,) * 3)
-        assert misses(op.apply, x[0], b[0]) < 1e-12 and 'quda-pyquda-0' in said, said
+        assert misses(op.apply, x[0], b[0]) < 1e-12 and 'quda-pyquda-' in said, said
         x, said = case.run(d, 'pyquda', b, kappa=kappa, xi=xi, clover_xi=clover_xi, norm='kappa')
         assert misses(lambda v: 2 * kappa * op.apply(v), x[0], b[0]) < 1e-12
         assert ': sent' not in said and 'loading setup' not in said, said  # the setup is found again
@@ -192,13 +194,36 @@ def a_private_setup_is_loaded_found_and_replaced(case):
     other = ref.reunitarise(case.links + 0.1 * ref.shift(case.links, 0))
     case.wire(other).tofile(case.path('other'))
     with case.daemon('--csw', repr(CSW)) as d:
-        for links, u in (('links', case.links), ('other', other), ('links', case.links)):
+        for links, u, new in (('links', case.links, True), ('other', other, True), ('links', case.links, False)):
             x, said = case.run(d, 'pyquda', b, links=links, kappa=0.11, multigrid=1, loads=2)
             op = ref.WilsonClover(u, 1 / 0.22 - 4, CSW)
             assert misses(op.apply, x[0], b[0]) < 2e-13
-            assert 'loading setup quda-pyquda-0' in said and 'setup quda-pyquda-0' in said, said
-        x, said = case.run(d, 'pyquda', b, kappa=0.11)
-        assert 'loading setup' not in said, said  # of the last program
+            assert said.count('loading setup quda-pyquda-') == new and 'setup quda-pyquda-' in said, said
+        before = len(setups(d))  # of one program, the next configuration takes the place of the last
+        x, said = case.run(d, 'pyquda', b, links='links', links2=case.path('other'), kappa=0.115, loads=2)
+        assert misses(ref.WilsonClover(other, 1 / 0.23 - 4, CSW).apply, x[0], b[0]) < 2e-13 and said.count('loading setup') == 2, said
+        assert len(setups(d)) <= before
+        assert d.terminate() == 0
+
+
+@tap.test
+def a_public_setup_that_is_replaced_is_noticed(case):
+    b = case.noise(16)
+    with case.daemon('--csw', repr(CSW)) as d, Client(d) as c:
+        load(c, 'extra', GAUGE, mass=1 / 0.22 - 4, csw=CSW)
+        wait_for(d, 'extra', qk.STATE_READY)
+        command, environment = case.command(d, 'pyquda', b, kappa=0.11, loads=2, pause=case.path('go'))
+        caller = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        assert 'residual' in caller.stdout.readline()
+        drop(c, 'extra')
+        wait_for(d, 'extra', None)
+        load(c, 'extra', GAUGE, mass=0.3, csw=CSW)
+        wait_for(d, 'extra', qk.STATE_READY)
+        open(case.path('go'), 'w', encoding='utf-8').close()
+        said = ''.join(caller.communicate(timeout=60))
+        assert caller.returncode == 0 and 'setup extra is another now: its mass is 0.299' in said, said
+        op = ref.WilsonClover(case.links, 1 / 0.22 - 4, CSW)
+        assert misses(op.apply, case.solutions(b)[0], b[0]) < 2e-13
         assert d.terminate() == 0
 
 
@@ -268,7 +293,7 @@ def clover_terms_that_are_none_of_the_links(case):
         x, said = case.run(d, 'milc', b, clover=case.clover(op, K2))
         assert misses(lambda v: K2 * op.apply(v), G5 * x[0], G5 * b[0]) < 2e-13 and 'a clover term' in said, said
         x, again = case.run(d, 'milc', b, clover=case.clover(op, K2))
-        assert 'loading setup' not in again and 'setup quda-milc-0' in again, again
+        assert 'loading setup' not in again and 'setup quda-milc-' in again, again
         x, said = case.run(d, 'chroma', b, clover=case.clover(case.op), env={'QUARK_QUDA_CLOVER': 'upload'})
         assert misses(on_parity(case.op, 'oo'), x[0], ~EVEN * b[0]) < 2e-13 and 'foreign-clover' in said
         assert d.terminate() == 0

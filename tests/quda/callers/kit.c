@@ -57,6 +57,7 @@ void kit_begin(kit_t *kit, int argc, char **argv) {
     rest /= kit->grid[mu];
     kit->sites *= (size_t)kit->local[mu];
   }
+  kit->links_key = "links";
   kit->columns = (int)kit_number(kit, "columns", 1);
   kit->single = kit_number(kit, "single", 0) != 0;
   kit->kappa = kit_number(kit, "kappa", 0.12);
@@ -112,7 +113,7 @@ static size_t real_bytes(const kit_t *kit) {
 }
 
 void kit_links(const kit_t *kit, kit_factor_fn factor, void *arg, void *links[4]) {
-  FILE *f = open_file(kit, "links", "rb");
+  FILE *f = open_file(kit, kit->links_key, "rb");
   for (int mu = 0; mu < 4; mu++) links[mu] = malloc(kit->sites * 18 * real_bytes(kit));
   for (size_t s = 0; s < kit->sites; s++) {
     int x[4];

@@ -24,6 +24,7 @@ typedef struct kit {
   size_t sites; /* of the brick */
   bool single;
   double kappa, csw, tol;
+  const char *links_key; /* the argument that names the file of links */
   QudaPrecision prec;
 } kit_t;
 

@@ -5,11 +5,12 @@
  *
  * call=: multi (default), one, mat, matdag, dslash, clover, inverse, pc; multigrid=1; and all
  * that the parameters can say: norm=, matpc=, solution=, dagger=1, parity=odd, dslash=wilson,
- * basis=, hq=, absolute=1.
+ * basis=, hq=, absolute=1. loads=2: all again, with links2=, when the file of pause= is there.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "kit.h"
 
@@ -134,6 +135,12 @@ static void apply(const kit_t *kit, const char *call, QudaInvertParam *p, void *
     abort();
 }
 
+/* What others do meanwhile is done when the file is there. */
+static void wait_for_file(const char *path) {
+  fflush(stdout);
+  while (path && access(path, F_OK) != 0) usleep(1000);
+}
+
 int main(int argc, char **argv) {
   kit_t kit;
   kit_begin(&kit, argc, argv);
@@ -153,6 +160,8 @@ int main(int argc, char **argv) {
   choose_all(&kit, &p);
   const int loads = (int)kit_number(&kit, "loads", 1);
   for (int load = 0; load < loads; load++) {
+    if (load) wait_for_file(kit_text(&kit, "pause", NULL));
+    if (load && kit_text(&kit, "links2", NULL)) kit.links_key = "links2";
     if (p.dslash_type != QUDA_WILSON_DSLASH) load_term(&kit, &g, &p);
     kit_links(&kit, factor, &in, links);
     loadGaugeQuda(links, &g);
