@@ -297,6 +297,14 @@ static void join(state_t *s, const Quark__ClientMessage *m) {
   submit(s, m->join->request, 3, 1);
 }
 
+static void ping(state_t *s) {
+  s->d->pings++;
+  if (atomic_exchange(&s->d->script.drop_ping, 0))
+    break_connections(s);
+  else
+    REPLY(s, PONG, pong, Quark__Pong, QUARK__PONG__INIT, (void)b);
+}
+
 static void control_message(state_t *s, const Quark__ClientMessage *m) {
   fake_daemon_t *d = s->d;
   if (setup_message(s, m)) return;
@@ -346,12 +354,7 @@ static void control_message(state_t *s, const Quark__ClientMessage *m) {
     reply_error(s, QK_SHUTTING_DOWN, "good night", 1, 0);
     break;
   case QUARK__CLIENT_MESSAGE__BODY_PING:
-    d->pings++;
-    if (atomic_exchange(&d->script.drop_ping, 0)) {
-      break_connections(s);
-      break;
-    }
-    REPLY(s, PONG, pong, Quark__Pong, QUARK__PONG__INIT, (void)b);
+    ping(s);
     break;
   default:
     d->goodbyes++;
