@@ -218,8 +218,8 @@ void kit_invert_param(const kit_t *kit, QudaInvertParam *p) {
 
 void kit_report(const kit_t *kit, QudaInvertParam *p) {
   if (kit->rank) return;
-  printf("residual %.3e %.3e iterations %d secs %d\n", *(double *)&p->true_res,
-         *(double *)&p->true_res_hq, p->iter, p->secs > 0);
+  printf("residual %.3e %.3e iterations %d secs %.6f\n", *(double *)&p->true_res,
+         *(double *)&p->true_res_hq, p->iter, p->secs);
 }
 
 void kit_invert_all(QudaInvertParam *p, void **x, void **b, void *links, QudaGaugeParam *gauge) {
