@@ -103,8 +103,8 @@ static void on_tick(uv_timer_t *timer) {
 
 static bool on_turn(void *arg) {
   qk_server_t *server = arg;
-  if (server->ticked && !server->service.stopping) qk_sessions_tick(&server->service);
-  server->ticked = false;
+  server->ticked =
+      server->ticked && !server->service.stopping && qk_sessions_tick(&server->service);
   qk_sessions_sweep(&server->service);
   const bool leaving = qk_queue_end_some(&server->service);
   qk_setups_collect(&server->service);
@@ -112,7 +112,7 @@ static bool on_turn(void *arg) {
   for (int m = 0; m < QK_SETUPS_MAX && !server->service.stopping; m++)
     if (server->service.setup[m]) qk_dispatch_feed(server->service.setup[m]);
   const bool more = qk_net_turn(&server->net, server->service.stopping);
-  return qk_upload_release(&server->service) || more || leaving;
+  return qk_upload_release(&server->service) || more || leaving || server->ticked;
 }
 
 /* ---- the end ------------------------------------------------------------------------------- */

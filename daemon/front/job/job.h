@@ -121,6 +121,7 @@ struct qk_rhs {
   bool owed;                 /* its RESULT is to be told once the journal has it */
   uint64_t iterations;       /* while running */
   uint32_t others;           /* who have joined and have not acknowledged it */
+  bool picked;               /* its client has cancelled it, with many others */
   bool asked;                /* one of them waits for its solution, which is on the disk */
   qk_brick_sum_t *summing;   /* NULL: its checksum is not being made */
   /* The checksum of its solution is known; of a field: the digest of its links. */
@@ -147,6 +148,7 @@ struct qk_job {
   bool forgotten;         /* freed as soon as it is an orphan, nothing runs and nobody holds it */
   qk_link_t leaving; /* in a list while all that is open ends with `verdict`, from leave_next on */
   uint32_t leave_next;
+  bool picks; /* of that those that are picked alone */
   qk_status_t verdict;
   const char *why; /* static */
   qk_entry_t entry;

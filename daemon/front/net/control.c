@@ -255,10 +255,7 @@ static void on_cancel(const ask_t *ask) {
     complain(net, ask->session, cancel->request, &err);
     return;
   }
-  for (size_t i = 0; i < cancel->n_rhs; i++)
-    qk_queue_cancel(net->service, &job->rhs[cancel->rhs[i]], QK_CANCELLED, "");
-  for (uint32_t i = 0; i < job->nrhs && cancel->n_rhs == 0; i++)
-    qk_queue_cancel(net->service, &job->rhs[i], QK_CANCELLED, "");
+  qk_queue_cancel_some(net->service, job, cancel->n_rhs, cancel->rhs);
 }
 
 static void on_field_open(const ask_t *ask) {

@@ -247,14 +247,33 @@ bool qk_queue_tick_parts(qk_service_t *service, qk_job_t *job) {
 
 /* ---- in parts -------------------------------------------------------------------------------- */
 
-enum { BETWEEN_LOOKS = 16 }; /* right-hand sides */
+enum { BETWEEN_LOOKS = 16, AT_ONCE = 4096 }; /* RESULTs */
+
+/* Who is told of the end of one of its right-hand sides. */
+static uint32_t told(const qk_job_t *job) {
+  return 1 + (job->bricks ? job->bricks->joined : 0);
+}
 
 void qk_queue_end_job(qk_service_t *service, qk_job_t *job, qk_status_t verdict, const char *why) {
-  if (!qk_link_alone(&job->leaving)) return;
+  if (!qk_link_alone(&job->leaving) && !job->picks) return;
+  job->picks = false;
   job->leave_next = 0;
   job->verdict = verdict;
   job->why = why;
   qk_list_append(&service->leaving, &job->leaving);
+}
+
+void qk_queue_cancel_some(qk_service_t *service, qk_job_t *job, size_t n, const uint32_t *rhs) {
+  const size_t count = n > 0 ? n : job->nrhs;
+  if (count * told(job) <= AT_ONCE) {
+    for (size_t i = 0; i < count; i++)
+      qk_queue_cancel(service, &job->rhs[n > 0 ? rhs[i] : i], QK_CANCELLED, "");
+    return;
+  }
+  if (!qk_link_alone(&job->leaving) && !job->picks) return; /* all of it ends */
+  for (size_t i = 0; i < count; i++) job->rhs[n > 0 ? rhs[i] : i].picked = true;
+  qk_queue_end_job(service, job, QK_CANCELLED, "");
+  job->picks = true;
 }
 
 void qk_queue_leave(qk_service_t *service, qk_job_t *job) {
@@ -264,8 +283,10 @@ void qk_queue_leave(qk_service_t *service, qk_job_t *job) {
 
 /* Ends the next right-hand sides of the job; true where there are no more. */
 static bool end_some(qk_service_t *service, qk_job_t *job) {
-  for (int n = 0; n < BETWEEN_LOOKS && job->leave_next < job->nrhs; n++)
-    qk_queue_cancel(service, &job->rhs[job->leave_next++], job->verdict, job->why);
+  for (uint32_t n = 0; n < BETWEEN_LOOKS && job->leave_next < job->nrhs; n += told(job)) {
+    qk_rhs_t *rhs = &job->rhs[job->leave_next++];
+    if (!job->picks || rhs->picked) qk_queue_cancel(service, rhs, job->verdict, job->why);
+  }
   return job->leave_next == job->nrhs;
 }
 

@@ -60,6 +60,8 @@ bool qk_queue_tick_parts(qk_service_t *service, qk_job_t *job);
 /* What many right-hand sides end with at once is done bit by bit, so that nobody's message waits
  * for it. Ends all that is open of the job with that verdict, before long. why is static. */
 void qk_queue_end_job(qk_service_t *service, qk_job_t *job, qk_status_t verdict, const char *why);
+/* Cancels these n right-hand sides, or all (n = 0): at once where few RESULTs follow. */
+void qk_queue_cancel_some(qk_service_t *service, qk_job_t *job, size_t n, const uint32_t *rhs);
 /* Takes the job from its session at once, and forgets it before long. */
 void qk_queue_leave(qk_service_t *service, qk_job_t *job);
 /* As much of that as there is time for, and at least a little; true while something is left. */

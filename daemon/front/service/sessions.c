@@ -178,8 +178,18 @@ static void end_lease(qk_service_t *service, qk_session_t *session, double silen
   qk_sessions_part(service, session);
 }
 
+/* At least one, as long as there is time. True: there are more. */
+static bool tick_jobs(qk_service_t *service, double now) {
+  qk_job_t *job;
+  do {
+    job = qk_due_take(&service->jobs, now);
+    if (job) tick_job(service, job, now);
+  } while (job && !qk_loop_time_is_up(service->loop));
+  return job;
+}
+
 /* After the sockets have been served: who has said something is not silent. */
-void qk_sessions_tick(qk_service_t *service) {
+bool qk_sessions_tick(qk_service_t *service) {
   const double now = qk_service_now(service);
   count_waits(service, now);
   const double awake = qk_service_awake(service);
@@ -189,11 +199,12 @@ void qk_sessions_tick(qk_service_t *service) {
     if (!session->closing && !session->away && awake - session->seen > session->lease)
       end_lease(service, session, awake - session->seen);
   }
-  for (qk_job_t *job; (job = qk_due_take(&service->jobs, now));) tick_job(service, job, now);
+  const bool more = tick_jobs(service, now);
   for (int i = 0; i < service->sessions.count; i++) {
     qk_session_t *session = service->sessions.at[i];
     if (session->away && qk_link_alone(&session->jobs)) session->closing = true;
   }
+  return more;
 }
 
 bool qk_sessions_idle(const qk_service_t *service) {

@@ -16,8 +16,9 @@ void qk_sessions_part(qk_service_t *service, qk_session_t *session);
 void qk_sessions_drop(qk_service_t *service, qk_session_t *session);
 /* At the end of a turn: those that are marked go. */
 void qk_sessions_sweep(qk_service_t *service);
-/* After the sockets have been served, at ticks: who has said something is not silent. */
-void qk_sessions_tick(qk_service_t *service);
+/* After the sockets have been served, at ticks: who has said something is not silent. True: there
+ * was not time for all: again in the next turn. */
+bool qk_sessions_tick(qk_service_t *service);
 /* A right-hand side of the job has ended. */
 void qk_sessions_due(qk_job_t *job);
 /* Settings have changed: all is looked at again. */

@@ -377,6 +377,38 @@ def the_end_of_the_owner_is_that_of_all(case):
 
 
 @tap.test
+def ends_of_many_parts_come_bit_by_bit(case):
+    """Others are served between the RESULTs of 32 clients, which have 512 parts of 256 right-hand sides."""
+    grid, n, others = (4, 4, 4, 8), 256, []
+    columns = [qk.Column(seed=i) for i in range(n)]
+
+    def joined(owner):
+        a = owner.submit(n, source=qk.SOURCE_Z2, sink=qk.SINK_NONE, grid=grid, max_iter=fake.HOLD, column=columns)
+        for p in range(512):
+            join(others[p % 32], owner, a, p)
+        return a
+
+    def first_sight(d, condition, owner, **body):
+        owner.send(**body)
+        return d.status_when(condition).counters
+    with case.daemon('--dims', '8x8x8x16') as d, Client(d) as owner:
+        others += [Client(d) for _ in range(32)]
+        a = joined(owner)
+        seen = first_sight(d, lambda s: s.counters.held > 0, owner, cancel=qk.Cancel(request=a.request, rhs=range(32, n)))
+        assert seen.held < (512 + 1) * (n - 32), seen
+        d.status_when(lambda s: s.counters.held == (512 + 1) * (n - 32))  # those that were named, and no others
+        seen = first_sight(d, lambda s: s.counters.held > (512 + 1) * (n - 32), owner, cancel=qk.Cancel(request=a.request))
+        d.status_when(lambda s: s.counters.held == (512 + 1) * n)
+        assert all(r.status == STATUS['CANCELLED'] for r in owner.results(n))
+        seen = first_sight(d, lambda s: s.counters.requests < 513, owner, release=qk.Release(request=a.request))
+        assert seen.requests > 0, seen
+        for c in others:
+            c.close()
+        d.status_when(lambda s: s.counters.requests == 0)
+        settled(d)
+
+
+@tap.test
 def parts_outlive_the_front(case):
     grid = (2, 1, 2, 1)
     b = sources(4)
