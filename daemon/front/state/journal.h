@@ -152,8 +152,8 @@ typedef struct qk_job_row {
   double accepted_at, deadline; /* of the loop's clock, whose beginning may be after them */
   bool has_deadline;
   uint64_t upload_next;
-  const char *lattice; /* that it was accepted on; "": it was not noted */
-  const uint8_t *token;  /* [QK_CLIENT_ID], with which others join it; NULL: none */
+  const char *lattice;    /* that it was accepted on; "": it was not noted */
+  const uint8_t *token;   /* [QK_CLIENT_ID], with which others join it; NULL: none */
   const uint8_t *arrived; /* [nparts] numbers of 32 bits, little endian */
   uint32_t nparts;
 } qk_job_row_t;

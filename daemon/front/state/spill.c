@@ -12,8 +12,8 @@
 #include "daemon/base/log.h"
 #include "daemon/base/mem.h"
 #include "daemon/base/plural.h"
-#include "daemon/front/job/bricks.h"
 #include "daemon/front/host/worker.h"
+#include "daemon/front/job/bricks.h"
 
 enum {
   INDEX =

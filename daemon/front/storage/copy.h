@@ -20,8 +20,8 @@ typedef struct qk_copy {
   uint64_t offset, announced;
   uint64_t bytes;
   char segment[QK_SHM_NAME_MAX]; /* where it goes */
-  qk_brick_t brick;  /* of a part */
-  qk_gate_t *gate;   /* likewise */
+  qk_brick_t brick;              /* of a part */
+  qk_gate_t *gate;               /* likewise */
   qk_shm_t *field;   /* of a whole field: where it goes; whoever takes it sets it to NULL */
   uint64_t checksum; /* of what was read */
   qk_err_t err;      /* QK_NO_MEMORY, or QK_BAD_PROTOCOL: not what was announced */

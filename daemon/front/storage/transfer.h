@@ -26,9 +26,9 @@
 
 typedef struct qk_transfer {
   /* the loop's */
-  qk_link_t link; /* in a list of its owner */
-  void *owner;    /* NULL: nobody wants the field any more */
-  int under_way;  /* pieces */
+  qk_link_t link;  /* in a list of its owner */
+  void *owner;     /* NULL: nobody wants the field any more */
+  int under_way;   /* pieces */
   qk_gate_t *gate; /* which they go through; borrowed while none is under way. NULL: none */
   /* of the piece that is under way; the loop's while there is none */
   char segment[QK_SHM_NAME_MAX]; /* "": there is none, bytes are only added to the checksum */
