@@ -153,6 +153,7 @@ void qk_upload_write(qk_service_t *service) {
 
 void qk_upload_spool(qk_service_t *service, qk_rhs_t *rhs) {
   if (!service->spool || rhs->spooled || rhs->spooling || !qk_link_alone(&rhs->save)) return;
+  if (!rhs->source && !rhs->solution) return; /* it has ended, for want of memory */
   qk_rhs_unsave(rhs, qk_service_now(service));
   qk_list_append(&service->unsaved[rhs->job->detach > 0 ? QK_UNSAVED_DETACHED : QK_UNSAVED_OTHERS],
                  &rhs->save);

@@ -2,6 +2,7 @@
 """Links from memory: their check, the setups that are made of them, who sees these, and what survives: test_front_fields.py QUARKD"""
 import os
 import re
+import resource
 import sys
 import tempfile
 
@@ -217,6 +218,24 @@ def a_setup_is_made_of_them_and_private(case):
         wait_for(d, 'mine', None)
         settled(d)
         assert d.terminate() == 0
+
+
+@tap.test
+def without_memory_for_the_check_a_field_ends_and_nothing_else(case):
+    links = np.broadcast_to(np.eye(3, dtype=complex), (16, 16, 16, 8, 4, 3, 3))  # 19 MB
+    with State(case) as state, state.daemon() as d, Client(d) as c:
+        def limit(address_space):
+            resource.prlimit(d.process.pid, resource.RLIMIT_AS, (address_space, resource.RLIM_INFINITY))
+        accepted = open_field(c, links)
+        data = bytes_of(links)
+        with open('/proc/%d/statm' % d.process.pid, encoding='utf-8') as f:
+            limit(int(f.read().split()[0]) * resource.getpagesize() + (12 << 20))  # what it needs beside the mapping of the field
+        c.upload(accepted, [np.frombuffer(data, np.uint8)])
+        r = c.expect('result')
+        assert (r.status, 'no memory to check' in r.text) == (STATUS['NO_MEMORY'], True), r
+        c.ping()
+        limit(resource.RLIM_INFINITY)
+        assert send(c, links).digest == digest(links)
 
 
 @tap.test
