@@ -402,7 +402,8 @@ static bool denied(const ask_t *ask) {
   qk_info("clients", "user %s: %s", who->user ? who->user : "", err.text);
   if (m->body_case == QUARK__CLIENT_MESSAGE__BODY_SUBMIT ||
       m->body_case == QUARK__CLIENT_MESSAGE__BODY_CONTRACT ||
-      m->body_case == QUARK__CLIENT_MESSAGE__BODY_FIELD_OPEN)
+      m->body_case == QUARK__CLIENT_MESSAGE__BODY_FIELD_OPEN ||
+      m->body_case == QUARK__CLIENT_MESSAGE__BODY_JOIN)
     qk_reply_rejected(ask->net, ask->peer, request_of(m), &err);
   else
     qk_reply_error(ask->net, ask->peer, err.code, err.text, false, request_of(m));

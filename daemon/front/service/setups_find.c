@@ -30,21 +30,36 @@ static qk_setup_t *find_whole(const qk_service_t *service, const qk_viewer_t *vi
   return found && qk_setups_sees(viewer, found) ? found : NULL;
 }
 
+/* As the viewer can name it; one that does not fit is left out, and all behind it. */
+static void add_name(const qk_viewer_t *viewer, const qk_setup_t *setup, char *list, size_t size) {
+  const bool own = viewer->user && strcmp(viewer->user, setup->owner) == 0;
+  const char *owner = own ? "" : setup->owner_shown;
+  const size_t n = strlen(list), room = strlen(", /") + strlen(owner) + strlen(setup->name);
+  static const char MORE[] = ", ...";
+  if (n >= strlen(MORE) && strcmp(list + n - strlen(MORE), MORE) == 0) return;
+  if (n + room + strlen(MORE) < size)
+    snprintf(list + n, size - n, "%s%s%s%s", n ? ", " : "", owner, *owner ? "/" : "", setup->name);
+  else
+    snprintf(list + n, size - n, "%s", MORE);
+}
+
 /* Those of others, for an operator. NULL: there is none, or there are several: *err says which. */
-static qk_setup_t *find_of_others(const qk_service_t *service, const char *name, qk_err_t *err) {
+static qk_setup_t *find_of_others(const qk_service_t *service, const qk_viewer_t *viewer,
+                                  const char *name, qk_err_t *err) {
   qk_setup_t *found = NULL;
-  char list[200] = "";
+  char list[256] = "";
+  int count = 0;
   for (int m = 0; m < QK_SETUPS_MAX; m++) {
     qk_setup_t *setup = service->setup[m];
     if (!setup || setup->ending || strcmp(setup->name, name) != 0) continue;
-    const size_t n = strlen(list);
-    snprintf(list + n, sizeof list - n, "%s%.64s/%s", n ? ", " : "", setup->owner_shown, name);
-    if (found)
-      qk_fail(err, QK_BAD_ARGUMENT, "setup = \"%s\": several users have one of this name: %s", name,
-              list);
+    add_name(viewer, setup, list, sizeof list);
     found = setup;
+    count++;
   }
-  return err->code == QK_OK ? found : NULL;
+  if (count < 2) return found;
+  qk_fail(err, QK_BAD_ARGUMENT, "setup = \"%s\": several users have one of this name: %s", name,
+          list);
+  return NULL;
 }
 
 /* Private ones of the viewer come first, then public ones; an operator finds those of others. */
@@ -54,17 +69,16 @@ static qk_setup_t *find(const qk_service_t *service, const qk_viewer_t *viewer, 
   if (slash) return find_whole(service, viewer, name, slash);
   qk_setup_t *found = viewer->user ? qk_setups_named(service, viewer->user, name) : NULL;
   if (!found) found = qk_setups_named(service, "", name);
-  return found || !viewer->operates ? found : find_of_others(service, name, err);
+  return found || !viewer->operates ? found : find_of_others(service, viewer, name, err);
 }
 
 static void list_names(const qk_service_t *service, const qk_viewer_t *viewer, char *list,
                        size_t size) {
-  size_t n = 0;
   list[0] = '\0';
   for (int m = 0; m < QK_SETUPS_MAX; m++) {
     const qk_setup_t *setup = service->setup[m];
-    if (setup && qk_setup_serves(setup) && qk_setups_sees(viewer, setup) && n < size)
-      n += (size_t)snprintf(list + n, size - n, "%s%s", n ? ", " : "", setup->name);
+    if (setup && qk_setup_serves(setup) && qk_setups_sees(viewer, setup))
+      add_name(viewer, setup, list, size);
   }
 }
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Links from memory: their check, the setups that are made of them, who sees these, and what survives: test_front_fields.py QUARKD"""
+import contextlib
 import os
 import re
 import resource
@@ -206,7 +207,7 @@ def a_setup_is_made_of_them_and_private(case):
         with Client(d, user='op') as op:  # who operates says whose he means
             assert 'several users have one of this name: tester/mine, else/mine' in refused(op, 'BAD_ARGUMENT', drop=qk.Drop(name='mine'))
             for name in 'nobody/mine', 'tester/', '/mine', 'tester/mine/', 'x' * 500 + '/mine':
-                assert 'there is no setup of this name' in refused(op, 'NOT_FOUND', drop=qk.Drop(name=name)), name
+                assert 'there is no setup of this name; there are main, tester/mine, else/mine' in refused(op, 'NOT_FOUND', drop=qk.Drop(name=name)), name
             assert op.submit(setup='tester/mine', expect='rejected').status == STATUS['NOT_FOUND']  # a solve needs more than to operate
             assert drop(op, 'else/mine').owner == 'else'
             d.status_when(lambda s: [x.owner for x in s.setups if x.name == 'mine'] == ['tester'])
@@ -236,6 +237,19 @@ def without_memory_for_the_check_a_field_ends_and_nothing_else(case):
         c.ping()
         limit(resource.RLIM_INFINITY)
         assert send(c, links).digest == digest(links)
+
+
+@tap.test
+def lists_of_setups_end_with_a_whole_name(case):
+    """What does not fit into a text is left out, not cut within a character."""
+    users = ['\u00fc' * 31 + str(i) for i in range(6)]
+    with case.daemon('--max-setups', '8') as d, Client(d, user='op') as op, contextlib.ExitStack() as stack:
+        for user in users:
+            c = stack.enter_context(Client(d, user=user))
+            load(c, 'mine', gauge='field:%d' % send(c, LINKS).request, kappa=0.12)
+        for how, name, first in ('BAD_ARGUMENT', 'mine', []), ('NOT_FOUND', 'nobody', ['main']):
+            *names, last = refused(op, how, status=qk.StatusRequest(setup=name)).split('name: ' if name == 'mine' else 'there are ')[1].split(', ')
+            assert names == first + [u + '/mine' for u in users[:3]] and last == '...', (names, last)
 
 
 @tap.test
@@ -320,6 +334,8 @@ def whose_role_is_submit_loads_links_of_his_own_alone(case):
         user, third, reader = keys.add('user'), keys.add('third'), keys.add('reader', 'read')
         with Client(d, curve=user, user='') as c, Client(d, curve=third, user='') as t, Client(d, curve=reader, user='') as w:
             assert open_field(w, LINKS, expect='rejected').status == STATUS['DENIED']
+            w.send(join=qk.Join(request=1, owner=b'x' * 16, owner_request=1, token=b'x' * 16, part=0))
+            assert w.expect('rejected').status == STATUS['DENIED']
             r = send(c, LINKS)
             assert 'needs the role operate' in refused(c, 'DENIED', load=qk.Load(name='x', gauge=FAKE))
             assert 'needs the role operate' in refused(c, 'DENIED', load=qk.Load(name='x'))
