@@ -132,6 +132,7 @@ qk_status_t qk_job_upload(qk_job_t *job, const qk_frame_t *f, double now, qk_chu
   chunk->end = job->upload_due = end;
   chunk->stream = job;
   job->used_at = now;
+  if (job->whole) job->whole->used_at = now;
   if (s == QK_OK)
     job->chunks++;
   else if (job->chunks == 0) /* nor is there memory to do so */

@@ -167,14 +167,15 @@ static void on_grant(const ask_t *ask) {
   if (!job) return;
   if (check_index(job, grant->rhs, &err) == QK_OK) {
     qk_rhs_t *rhs = &job->rhs[grant->rhs];
-    if (rhs->state == QK_RHS_ACKED) return;
-    job->used_at = qk_service_now(net->service);
+    qk_rhs_t *whole = qk_rhs_whole(rhs);
+    if (rhs->state == QK_RHS_ACKED || !whole) return; /* of one that is about to end */
+    job->used_at = whole->job->used_at = qk_service_now(net->service);
     qk_rhs_grant(rhs, grant->until, grant->has_from ? &grant->from : NULL, &err);
-    const qk_rhs_t *whole = qk_rhs_whole(rhs);
     if (err.code == QK_OK && rhs->state == QK_RHS_ENDED && rhs->outcome.written &&
-        !(whole && (whole->solution || whole->spilled)))
+        !(whole->solution || whole->spilled))
       qk_fail(&err, QK_EXPIRED, "rhs %u: the solution was held for %.0f s only", grant->rhs,
-              job->sink == QUARK__SINK__SINK_KEEP ? job->keep : net->service->settings->fetch_time);
+              whole->job->sink == QUARK__SINK__SINK_KEEP ? whole->job->keep
+                                                         : net->service->settings->fetch_time);
     if (err.code == QK_OK) qk_data_offer(net, rhs);
   }
   if (err.code != QK_OK) complain(net, session, grant->request, &err);

@@ -55,3 +55,8 @@ def join(client, whose, accepted, part, expect='accepted', request=None, **wrong
 def feed(client, accepted, fields, chunk=MIB):
     """What of the parts of all right-hand sides is not there yet."""
     client.upload(accepted, [np.frombuffer(np.ascontiguousarray(f).tobytes(), np.uint8) for f in fields], chunk, begin=accepted.upload_next)
+
+
+def settled(daemon):
+    """Memory is as it was at first."""
+    daemon.status_when(lambda s: s.memory_used == 0 and s.counters.kept_bytes == 0)
