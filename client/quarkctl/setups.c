@@ -118,27 +118,46 @@ static void clear_line(void) {
   if (isatty(STDERR_FILENO) == 1) fputs("\r\033[K", stderr);
 }
 
+/* Several users may have setups of one name, and who operates sees them all. */
+typedef enum which { LOADED_PUBLIC, LOADED_PRIVATE, DROPPED } which_t;
+
+/* name: NAME or USER/NAME. alone: of this name; one that has failed does not drain. */
+static bool is_meant(const quark_setup_t *s, const char *name, bool alone, which_t which) {
+  const char *slash = strrchr(name, '/');
+  if (slash && (strlen(s->owner) != (size_t)(slash - name) ||
+                strncmp(s->owner, name, (size_t)(slash - name)) != 0))
+    return false;
+  if (strcmp(s->name, slash ? slash + 1 : name) != 0) return false;
+  if (which == DROPPED) return slash || alone || s->state == QUARK_DRAINING;
+  return !*s->owner == (which == LOADED_PUBLIC);
+}
+
 /* Finds the setup as it is now. *there false: there is none of that name. */
-static int find(quark_connection_t *conn, const char *name, quark_setup_t *found, bool *there) {
+static int find(quark_connection_t *conn, const char *name, which_t which, quark_setup_t *found,
+                bool *there) {
   quark_setup_t setup[QK_SETUPS_MAX];
   uint32_t count;
   quark_error_t err;
   if (quark_setup_list(conn, setup, QK_SETUPS_MAX, &count, &err) != QUARK_OK) return ctl_fail(&err);
   *there = false;
+  uint32_t named = 0;
+  for (uint32_t i = 0; i < count && i < QK_SETUPS_MAX; i++) named += !strcmp(setup[i].name, name);
   for (uint32_t i = 0; i < count && i < QK_SETUPS_MAX; i++) {
-    if (strcmp(setup[i].name, name) != 0) continue;
+    if (!is_meant(&setup[i], name, named == 1, which)) continue;
     *found = setup[i];
     *there = true;
   }
   return 0;
 }
 
-/* Waits until the setup is no longer loading; gone: until there is none of that name. */
-static int wait_for(const options_t *o, quark_connection_t *conn, bool gone, quark_setup_t *setup) {
+/* Waits until the setup is no longer loading; or until it is gone. */
+static int wait_for(const options_t *o, quark_connection_t *conn, which_t which,
+                    quark_setup_t *setup) {
+  const bool gone = which == DROPPED;
   bool there = true;
   ctl_catch_signals();
   for (double waited = 0;; waited += LOOK_MS * 1e-3) {
-    const int code = find(conn, o->name, setup, &there);
+    const int code = find(conn, o->name, which, setup, &there);
     if (code) return code;
     if (!there || (!gone && (setup->state == QUARK_READY || setup->state == QUARK_FAILED))) break;
     show(setup);
@@ -227,7 +246,12 @@ static const qk_option_table_t load_table = {
 static int finish_load(const options_t *o, quark_connection_t *conn) {
   quark_setup_t setup;
   bool there;
-  int code = o->wait ? wait_for(o, conn, false, &setup) : find(conn, o->name, &setup, &there);
+  const char *gauge = o->load.gauge;
+  const bool private =
+      gauge && (strncmp(gauge, "field:", 6) == 0 || strncmp(gauge, "digest:", 7) == 0);
+  const which_t which = private ? LOADED_PRIVATE : LOADED_PUBLIC;
+  int code =
+      o->wait ? wait_for(o, conn, which, &setup) : find(conn, o->name, which, &setup, &there);
   if (code) return code;
   if (o->wait && setup.state == QUARK_FAILED) {
     ctl_complain("%s: %s (%s)", o->name, setup.text, quark_code_name(setup.code));
@@ -292,7 +316,7 @@ int ctl_drop(int argc, char **argv) {
   int code = ctl_connect(&o.common, NULL, false, &conn);
   if (code) return code;
   if (quark_drop(conn, o.name, o.now, &err) != QUARK_OK) code = ctl_fail(&err);
-  if (code == 0 && o.wait) code = wait_for(&o, conn, true, &setup);
+  if (code == 0 && o.wait) code = wait_for(&o, conn, DROPPED, &setup);
   quark_close(conn);
   if (code == 0 && o.common.json)
     return ctl_print(json_pack("{s:s, s:b}", "dropped", o.name, "now", o.now));

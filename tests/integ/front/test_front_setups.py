@@ -11,6 +11,7 @@ import tap
 
 try:
     import numpy as np
+    from field_links import noisy, send
     from front_case import State, check_solves, fake, field, kill
     from front_driver import STATUS, Client, qk
     from setups_case import (FAKE, Setups, check, drop, load, load_and_wait, refused, results_of, setups,
@@ -511,6 +512,29 @@ def a_setup_does_not_make_room_for_itself(case):
             other.wait()
         load_and_wait(d, c, 'a')
         check(c, 3, setup='a')
+
+
+@tap.test
+def quarkctl_waits_for_the_setup_that_it_means(case):
+    """Not for those of the same name that others have."""
+    links = noisy((4, 4, 4, 4), 1)
+    with case.daemon('--max-setups', '6') as d, Client(d) as c, Client(d, user='else') as other:
+        for who in c, other:
+            load(who, 'same', gauge='field:%d' % send(who, links).request, kappa=0.12)
+        load(c, 'other')
+        d.status_when(lambda s: all(x.state == qk.STATE_READY for x in s.setups))
+        other.submit(source=qk.SOURCE_Z2, max_iter=fake.HOLD, setup='same')
+        assert case.ctl(d, 'drop', 'else/same', '--no-wait').returncode == 0  # it is there as long as its request is
+        load(c, 'same', csw=2.0)
+        done = case.ctl(d, 'load', 'same', '--gauge', FAKE, '--csw', '2')  # the public one
+        assert (done.returncode, done.stdout) == (0, 'same: ready\n'), done
+        done = case.ctl(d, 'drop', 'tester/same')
+        assert done.returncode == 0, done
+        assert [s.owner for s in d.status().setups if s.name == 'same'] == ['else', '']
+        other.send(cancel=qk.Cancel(request=other.request))
+        assert case.ctl(d, 'drop', 'else/same').returncode in (0, 65)  # gone already, or soon
+        assert case.ctl(d, 'drop', '/same').returncode == 0
+        assert [s.name for s in d.status().setups] == ['main', 'other']
 
 
 if __name__ == '__main__':
