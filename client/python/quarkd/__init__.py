@@ -27,7 +27,8 @@ from .status import Report, Setup
 from .ticket import attach, ticket
 
 __version__: str = _ffi.string(_lib.quark_version()).decode()
+from . import io  # noqa: E402  which needs the version
 __all__ = ['AsyncConnection', 'Cancelled', 'Column', 'Connection', 'ConvergenceError', 'Correlator', 'Correlators', 'EngineError', 'Ensemble', 'Error', 'ForkError',
            'Future', 'Gauge', 'Gauss', 'Links', 'ProcessError', 'Progress', 'Propagator', 'Report', 'RequestError', 'Result', 'Setup', 'SolveError', 'Source',
-           'Timeout', 'aconnect', 'ape', 'as_completed', 'attach', 'connect', 'contract', 'gamma', 'gauss', 'half', 'hyp', 'point', 'sequential', 'stout', 'ticket', 'wall',
+           'Timeout', 'aconnect', 'ape', 'as_completed', 'attach', 'connect', 'contract', 'gamma', 'gauss', 'half', 'hyp', 'io', 'point', 'sequential', 'stout', 'ticket', 'wall',
            'whole', 'z2', 'z4']

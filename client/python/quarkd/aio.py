@@ -103,6 +103,26 @@ class AsyncConnection:
         """Connection.propagator, in the executor: it goes on to its end if its task is cancelled."""
         return await _run(self.sync.propagator, *arguments, **dict({'progress': False}, **terms))
 
+    async def ready(self, *arguments: Any, **terms: Any) -> Any:
+        """Connection.ready"""
+        return await _run(self.sync.ready, *arguments, **terms)
+
+    async def upload_gauge(self, *arguments: Any, **terms: Any) -> Any:
+        """Connection.upload_gauge"""
+        return await _run(self.sync.upload_gauge, *arguments, **terms)
+
+    async def setup(self, *arguments: Any, **terms: Any) -> Any:
+        """Connection.setup"""
+        return await _run(self.sync.setup, *arguments, **terms)
+
+    async def load(self, *arguments: Any, **terms: Any) -> Any:
+        """Connection.load"""
+        return await _run(self.sync.load, *arguments, **terms)
+
+    async def drop(self, *arguments: Any, **terms: Any) -> None:
+        """Connection.drop"""
+        await _run(self.sync.drop, *arguments, **terms)
+
     async def close(self) -> None:
         await _run(self.sync.close)
 

@@ -198,6 +198,8 @@ class Connection(Setups):
         """
         if part == 'solve' or {'tol', 'tol_abs', 'tol_hq', 'max_iter', 'batch_only', 'detach'} & set(terms):
             raise ValueError('apply: part must be %s, and nothing is solved' % ', '.join(list(term.WORKS)[1:]))
+        if part not in term.WORKS:
+            raise ValueError('part %r: must be %s' % (part, ', '.join(list(term.WORKS)[1:])))
         if part == 'schur':
             terms = {'schur': 'symmetric', **terms}
         return self._now(x, part, False, work=part, **terms)
@@ -292,7 +294,7 @@ class Connection(Setups):
         request, columns = self._announce(source, report, dtype, True, keep, patience, max_iter=max_iter, priority=priority,
                                           batch_only=batch_only, **terms)
         try:
-            with Show(progress, request, str(source)) as update:
+            with Show(progress, request, ('sequential, ' if source.through else '') + str(source)) as update:
                 for i in range(len(columns)):
                     request.wait(i, each=update)
                     update()

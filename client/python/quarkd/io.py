@@ -38,6 +38,9 @@ class Field:
     attributes: Dict[str, Any]
     columns: Optional[NDArray[Any]]
 
+    def __repr__(self) -> str:
+        return 'Field(%s of shape %s, %s)' % (self.field.dtype, self.field.shape, self.attributes.get('source') or self.attributes.get('kind') or 'of unknown source')
+
     def propagator(self) -> NDArray[Any]:
         """The twelve columns of a point or wall source as [t, z, y, x, spin, spin0, colour, colour0]. Errors: ValueError: there are others."""
         if self.field.ndim != 7 or len(self.field) != 12:
@@ -186,6 +189,8 @@ def read_field(path: str) -> Field:
             field: Field = _scidac().read(path)
             return field
     import h5py
+    if not h5py.is_hdf5(path):
+        raise ValueError('%s: neither HDF5 nor SciDAC' % path)
     with h5py.File(path, 'r') as f:
         found = _own(f, 'field', path)
         if not isinstance(found, h5py.Dataset) or found.dtype.kind != 'c' or found.ndim not in (7, 8) or found.shape[-2:] != (4, 3):

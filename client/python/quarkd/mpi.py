@@ -98,6 +98,9 @@ class Bricks:
             where = self._root(lambda: self._own().endpoint)
             self._together(self._connect, where, options)
 
+    def __repr__(self) -> str:
+        return 'Bricks(rank %d of %d, grid %s)' % (self.rank, self.comm.Get_size(), 'x'.join(map(str, self.grid)))
+
     def _connect(self, endpoint: str, options: Dict[str, Any]) -> None:
         if self.rank:
             self.connection = Connection(endpoint, **options)
@@ -343,6 +346,9 @@ class BrickPropagator:
 
     def __len__(self) -> int:
         return len(self.results)
+
+    def __repr__(self) -> str:
+        return 'BrickPropagator(%d columns, residual %.2e)' % (len(self), max(r.residual for r in self.results))
 
     def column(self, i: int) -> NDArray[Any]:
         """This rank's part of a column. Collective."""

@@ -39,7 +39,10 @@ class Show:
 
     def update(self) -> None:
         ended = max(self._request.progress.ended, len(self._request.results))
-        now = Progress(ended, self._request.nrhs, self._request.progress.residual, self._request.progress.iterations)
+        total, residual = self._request.nrhs, self._request.progress.residual
+        if len(self._request.results) == total:  # none is being solved: what has come out
+            residual = max(r.residual for r in self._request.results.values())
+        now = Progress(ended, total, residual, self._request.progress.iterations)
         if self._call:
             self._call(now)
         if self._bar is not None:

@@ -59,7 +59,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Progress:
-    """Right-hand sides that have ended, of total; residual: the largest of those that are being solved, NaN if none is."""
+    """Right-hand sides that have ended, of total; residual: the largest of those that are being solved, at the end of all."""
 
     ended: int
     total: int

@@ -67,6 +67,10 @@ class Setups:
         gauge  of upload_gauge, or "digest:" and 16 hexadecimal digits
         The other terms are those of `load`. A setup of that name with other terms is replaced. Errors: as `load`.
         """
+        if not isinstance(gauge, (Gauge, str)):
+            raise TypeError('gauge of type %s: must be what upload_gauge has returned, or "digest:" and 16 hexadecimal digits' % type(gauge).__name__)
+        if isinstance(gauge, str) and not gauge.startswith('digest:'):
+            raise ValueError('gauge "%s": must be what upload_gauge has returned, or "digest:" and 16 hexadecimal digits; files are for `load`' % gauge)
         if name is None:
             text = gauge.text if isinstance(gauge, Gauge) else gauge
             told = sorted((k, v) for k, v in terms.items() if k not in ('wait', 'patience'))

@@ -82,6 +82,9 @@ class Report:
         """Of a right-hand side: t, z, y, x, spin, colour; of doublets with the axis flavour before."""
         return ((2,) if self.flavours > 1 else ()) + tuple(reversed(self.dims)) + (4, 3)
 
+    def __repr__(self) -> str:
+        return 'Report(%s)' % ', '.join('%s: %s' % row for row in self.rows())
+
     @property
     def phase(self) -> complex:
         """Of the boundary in t."""

@@ -4,6 +4,7 @@ import doctest
 import importlib
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -102,6 +103,16 @@ def threads_tasks_and_interrupts_share_a_connection(case):
                 assert last.cancelled() and many[-1].info().status == 'CANCELLED', many[-1].info()
                 return x
             assert case.residual(asyncio.run(tasks()), b) < 1.1e-10
+
+            async def setups():
+                async with quarkd.aconnect(d.endpoint) as a:
+                    eye = await a.upload_gauge(np.broadcast_to(np.eye(3, dtype=complex), b.shape[:4] + (4, 3, 3)))
+                    setup = await a.setup(gauge=eye, kappa=0.1, csw=0)
+                    report = await a.ready(setup)
+                    await a.drop(setup)
+                    return report
+            report = asyncio.run(setups())
+            assert abs(report.setup['plaquette'] - 1) < 1e-12 and '\n' not in repr(report) and len(repr(report)) < 400, report
             try:
                 q.solve(np.repeat(b[None], 400, 0), progress=lambda now: os.kill(os.getpid(), signal.SIGINT))
                 raise AssertionError('was not interrupted')
@@ -110,6 +121,22 @@ def threads_tasks_and_interrupts_share_a_connection(case):
             deadline = time.monotonic() + 10
             while q.status().engine['slots_busy'] or q.status().counters['queued']:
                 assert time.monotonic() < deadline, q.status()
+
+
+@tap.test
+def bars_end_with_what_has_come_out(case):
+    b, shown = random_sources(2), []
+    with case.daemon() as d:
+        d.wait_listening()
+        with quarkd.connect(d.endpoint) as q:
+            q.solve(b, tol=1e-10, progress=shown.append)
+            assert shown[-1].ended == 2 and 0 < shown[-1].residual < 1.01e-10, shown[-1]
+
+
+@tap.test
+def the_package_has_its_files_without_a_further_import(case):
+    done = subprocess.run([sys.executable, '-c', 'import quarkd; quarkd.io.read_field'], stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 @tap.test

@@ -42,6 +42,7 @@ def scidac_files_are_those_of_quarkctl_and_of_an_independent_reader(case):
                 for form, path in ours.items():
                     prop.to_scidac(path, form)
                     field = io.read_field(path)
+                    assert repr(field) == 'Field(%s of shape %s, %s)' % (field.field.dtype, field.field.shape, prop.source), repr(field)
                     assert field.field.dtype == kind and np.array_equal(field.field, prop.columns())
                     assert np.array_equal(scidac.columns(path), prop.columns()) and np.array_equal(field.propagator(), prop.numpy())
                     prop.to_hdf5(d.path('p.h5'))
@@ -70,6 +71,10 @@ def scidac_files_are_those_of_quarkctl_and_of_an_independent_reader(case):
         raises(ValueError, lambda: io.read_field(ours['scidac']), 'checksum')
         os.truncate(ours['usqcd'], 5000)
         raises(ValueError, lambda: io.read_field(ours['usqcd']))
+        other = d.path('notes.txt')
+        with open(other, 'w') as f:
+            f.write('no fields here')
+        raises(ValueError, lambda: io.read_field(other), other, 'neither HDF5 nor SciDAC')
         raises(OSError, lambda: io.read_field(d.path('none.lime')))
         assert not [name for name in os.listdir(d.folder.name) if 'x.lime' in name or '.part' in name]
 
