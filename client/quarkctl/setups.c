@@ -46,15 +46,24 @@ static const char *extents(const uint32_t dims[4], char text[48]) {
   return text;
 }
 
+static int name_width(const quark_setup_t *setup, uint32_t count) {
+  size_t most = 16;
+  for (uint32_t i = 0; i < count; i++) {
+    const size_t n = strlen(setup[i].name);
+    if (n > most) most = n;
+  }
+  return (int)most;
+}
+
 void ctl_setups_print(const quark_setup_t *setup, uint32_t count) {
   char dims[48], op[CTL_OPERATOR_TEXT];
-  const int width = cell_width(setup, count);
-  printf("setups\n  %-16s %-10s %-*s %8s %-14s %7s %6s  %s\n", "name", "state", width, "operator",
-         "solver", "lattice", "busy", "queued", "gauge");
+  const int width = cell_width(setup, count), names = name_width(setup, count);
+  printf("setups\n  %-*s %-10s %-*s %8s %-14s %7s %6s  %s\n", names, "name", "state", width,
+         "operator", "solver", "lattice", "busy", "queued", "gauge");
   for (uint32_t i = 0; i < count; i++) {
     const quark_setup_t *s = &setup[i];
-    printf("%c %-16s %-10s %-*s %8s %-14s %3u/%-3u %6" PRIu64 "  %s\n", s->is_default ? '*' : ' ',
-           s->name, quark_state_name(s->state), width, cell_of(s, op), s->solver,
+    printf("%c %-*s %-10s %-*s %8s %-14s %3u/%-3u %6" PRIu64 "  %s\n", s->is_default ? '*' : ' ',
+           names, s->name, quark_state_name(s->state), width, cell_of(s, op), s->solver,
            extents(s->dims, dims), s->slots_busy, s->slots, s->queued, s->gauge);
     if (*s->phase && s->phase_total > 0)
       printf("    %s: %" PRIu64 " of %" PRIu64 "\n", s->phase, s->phase_done, s->phase_total);

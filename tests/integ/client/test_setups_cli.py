@@ -320,12 +320,16 @@ def load_says_what_is_wrong(case):
 
 @tap.test
 def load_can_be_left_alone(case):
+    name = 'heavier-than-the-first'
     with case.daemon() as d:
-        done = d.ctl('load', 'heavy', '--kappa', HEAVY, '--no-wait')
-        assert done.code == 0 and done.out.startswith('heavy: '), done
-        case.solves(d, 'heavy.h5', '--setup=heavy', kappa=HEAVY)  # waits until it is there
+        done = d.ctl('load', name, '--kappa', HEAVY, '--no-wait')
+        assert done.code == 0 and done.out.startswith(name + ': '), done
+        case.solves(d, 'heavy.h5', '--setup=' + name, kappa=HEAVY)  # waits until it is there
+        lines = d.ctl('status').out.splitlines()
+        lines = lines[lines.index('setups') + 1:][:3]
+        assert [line.index(word) for line, word in zip(lines, ('state', 'ready', 'ready'))] == [len('  ' + name + ' ')] * 3, lines
         end = time.monotonic() + LIMIT
-        assert d.ctl('drop', 'heavy', '--now', '--no-wait').code == 0
+        assert d.ctl('drop', name, '--now', '--no-wait').code == 0
         while len(d.ctl('status', '--json').json['setups']) > 1:
             assert time.monotonic() < end
 
