@@ -90,10 +90,13 @@ def an_old_binary_is_compared_with_the_header(case):
 
 
 @tap.test
-def a_folder_without_a_header_is_refused(case):
+def what_is_not_there_to_build_with_is_named(case):
     done = subprocess.run([SCRIPT, '--header', case.folder, '--prefix', case.path('none')], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           text=True)
     assert done.returncode == 1 and 'has no quda.h' in done.stderr and not os.path.exists(case.path('none')), done
+    done = subprocess.run([SCRIPT, '--header', LOOKALIKE, '--prefix', case.path('none')], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          text=True, env={**os.environ, 'PKG_CONFIG_LIBDIR': case.folder, 'PKG_CONFIG_PATH': ''})
+    assert done.returncode == 1 and '--libquark BUILD/client/libquark.a' in done.stderr and not os.path.exists(case.path('none')), done
 
 
 @tap.test
