@@ -481,8 +481,9 @@ QUARK_API void quark_field_params_init(quark_field_params_t *params);
  * it was taken, with digest and, of links, unitarity, or why not: QUARK_NOT_UNITARY names the worst
  * link, QUARK_BAD_ARGUMENT the first number of a clover term that is NaN or Inf. Fields belong to
  * the user, not to the connection, and stay while a setup is made of them (quark_load with gauge
- * "field:NUMBER"), or for keep_ms; quark_release lets them go when no setup needs them. Errors:
- * those of quark_submit, QUARK_BAD_GEOMETRY, QUARK_UNSUPPORTED (the daemon is too old). */
+ * "field:NUMBER"), or for keep_ms; quark_release lets them go when no setup needs them. Links that
+ * are *present keep the plaquette that was said when they were sent. Errors: those of quark_submit,
+ * QUARK_BAD_GEOMETRY, QUARK_UNSUPPORTED (the daemon is too old). */
 QUARK_API quark_code_t quark_field_open(quark_connection_t *conn,
                                         const quark_field_params_t *params, uint64_t *field,
                                         uint64_t *bytes, bool *present, quark_error_t *err);

@@ -129,7 +129,10 @@ static void finish(const struct argp_state *state, void *values) {
   }
   if (!o->channels) parse_channels(state, "pion", o);
   if (!o->momentum) parse_momenta(state, "0,0,0", o);
-  if (!o->text == !o->argument[0] || o->argument[1]) argp_usage(state);
+  if (o->argument[1]) argp_error(state, "one argument too many: \"%s\"", o->argument[1]);
+  if (o->text && o->argument[0])
+    argp_error(state, "\"%s\": either a file or --source, not both", o->argument[0]);
+  if (!o->text && !o->argument[0]) argp_error(state, "a file or --source is required");
   if (o->argument[0] && o->solve.out) argp_error(state, "--out is for --source");
   if (o->text && !o->solve.out) argp_error(state, "--out is required with --source");
   if (o->text && o->solve.params.basis != QUARK_DEGRAND_ROSSI)

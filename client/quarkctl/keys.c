@@ -37,7 +37,7 @@ static void take_role(const struct argp_state *state, const char *name, char *te
 
 static void finish(const struct argp_state *state, void *values) {
   const options_t *o = values;
-  if (!o->file) argp_usage(state);
+  if (!o->file) argp_error(state, "the name of the file is required");
 }
 
 static const qk_option_row_t rows[] = {

@@ -50,7 +50,7 @@ static void take_resume(const struct argp_state *state, const char *name, char *
 
 static void finish(const struct argp_state *state, void *values) {
   const options_t *o = values;
-  if (!o->file) argp_usage(state);
+  if (!o->file) argp_error(state, "the file of the workflow is required");
   if (o->common.has_endpoint)
     argp_error(state, "--endpoint: a workflow has its endpoint in its file: endpoint = %s",
                o->common.endpoint);

@@ -54,7 +54,7 @@ class Setups:
 
         links      [t, z, y, x, mu, 3, 3] with mu = x, y, z, t: SU(3), without boundary factors; complex64 travels as 32 bit
         boundary   of setups made of them: four factors such as (1, 1, 1, -1), or quarkd's text of them; None: as quarkd was started with
-        plaquette  that a setup made of them must find
+        plaquette  that a setup made of them must find; without effect where the daemon has them already
         keep       seconds that they stay after their last use, at most the daemon's limit; 0: that limit
         Errors: TypeError, ValueError; RequestError: NOT_UNITARY names the worst link.
         """
@@ -99,7 +99,10 @@ class Setups:
                 setattr(load, member, keep[-1])
         for member, number in (('kappa', kappa), ('mass', mass), ('csw', csw)):
             if number is not None:
-                setattr(load, member, number)
+                try:
+                    setattr(load, member, number)
+                except TypeError:
+                    raise TypeError('%s %r: must be a number' % (member, number)) from None
         pairs = []
         for k, v in (parameters or {}).items():
             keep += [ffi.new('char[]', k.encode()), ffi.new('char[]', (real(v) if isinstance(v, float) else str(v)).encode())]

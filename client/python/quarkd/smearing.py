@@ -93,13 +93,23 @@ def gauss(*, steps: int, alpha: Optional[float] = None, width: Optional[float] =
 
     >>> str(gauss(alpha=0.25, steps=10)), str(gauss(width=2, steps=20))
     ('gauss:0.25,10', 'gauss:0.07142857142857144,20')
+    >>> gauss(width=-1, steps=20)
+    Traceback (most recent call last):
+        ...
+    ValueError: gauss: width -1: must be above 0
+    >>> gauss(width=2, steps=6)
+    Traceback (most recent call last):
+        ...
+    ValueError: gauss: steps 6: width 2 has no alpha near 6.00 steps
     """
     if (alpha is None) == (width is None):
         raise ValueError('gauss: one of alpha and width')
     if width is not None:
         a = width * width / (4 * steps)
-        if not width > 0 or abs(1 - 6 * a) < LEAST:
-            raise ValueError('gauss: the width must be positive, and the steps not near %.2f' % (1.5 * width * width))
+        if not width > 0:
+            raise ValueError('gauss: width %r: must be above 0' % width)
+        if abs(1 - 6 * a) < LEAST:
+            raise ValueError('gauss: steps %d: width %g has no alpha near %.2f steps' % (steps, width, 1.5 * width * width))
         alpha = a / (1 - 6 * a)
     assert alpha is not None
     return Gauss(alpha, steps, links)

@@ -267,7 +267,8 @@ def wrong_usage_names_the_word(case):
                        (('--source=wall:0', '--smear=gauss:1') + out, 'gauss:1'),
                        (('--source=wall:0', '--smear-links=ape:0.5,3') + out, '--smear-links'),
                        (('--source=wall:0', '--smear=gauss:1,2', '--smear-links=ape:3,1') + out, 'ape:3,1'),
-                       (('--source=wall:0', '--basis=ukqcd') + out, '--basis'), (('--source=wall:0', 'f.h5') + out, 'Usage'),
+                       (('--source=wall:0', '--basis=ukqcd') + out, '--basis'), (('--source=wall:0', 'f.h5') + out, 'not both'),
+                       (('f.h5', 'g.h5'), '"g.h5"'), ((), '--source is required'),
                        (('--channels=rho', 'f.h5'), 'rho'), (('f.h5',) + out, '--out')):
         done = case.ctl('correlator', *args)
         assert done.code == USAGE and word in done.err and done.out == '', (args, done)

@@ -392,6 +392,8 @@ def a_bad_file_is_told_by_line_and_key(case):
             assert done.code == DATA and all(word in done.err for word in words), (new, done)
             assert w.leftovers() == []
         assert run_ctl(case.quarkctl, 'workflow', '/no/such/file').code == DATA
+        done = run_ctl(case.quarkctl, 'workflow')
+        assert done.code == USAGE and 'is required' in done.err, done
         done = w.run('--endpoint=tcp://127.0.0.1:1')
         assert done.code == USAGE and 'endpoint = tcp://127.0.0.1:1' in done.err, done
 

@@ -86,6 +86,7 @@ def bad_links_are_named_and_harm_nobody(case):
             raises(quarkd.Error, lambda: q.setup(gauge='digest:0123456789abcdef', kappa=KAPPA))
             raises(TypeError, lambda: q.setup(gauge=links, kappa=KAPPA), 'ndarray', 'upload_gauge')
             raises(ValueError, lambda: q.setup(gauge='cfg.lime', kappa=KAPPA), 'cfg.lime', 'load')
+            raises(TypeError, lambda: q.setup(gauge=u, kappa='0.1'), "kappa '0.1'")
             b = random_sources(1)[0]
             assert off(case.op, q.solve(b), b) < 1.01e-10
 
