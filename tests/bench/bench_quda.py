@@ -80,7 +80,10 @@ def measure(options, folder):
                 '--solver=' + options.solver) as d:
         d.wait_listening()
         assert d.ctl('status').code == 0  # ready
-        seconds = {name: [call(d) for _ in range(options.repeat + 1)][1:] for name, call in kinds.items()}
+        seconds = {}
+        for name, call in kinds.items():
+            seconds[name] = [call(d) for _ in range(options.repeat + 1)][1:]
+            print('%s: %s' % (name, ' '.join('%.3f' % t for t in seconds[name])), file=sys.stderr, flush=True)
     base = np.median(seconds['quarkctl bench, nothing moved'])
     print('%s, %s, twelve columns to %g, %d turns' % ('x'.join(map(str, dims)), options.backend, TOL, options.repeat))
     print('%-36s %9s %9s %8s' % ('', 'median s', 'best s', 'ratio'))

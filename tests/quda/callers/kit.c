@@ -1,8 +1,12 @@
 /* What the callers share. */
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #ifdef KIT_MPI
 #include <mpi.h>
@@ -90,15 +94,25 @@ static size_t whole_index(const kit_t *kit, const int x[4]) {
   return n;
 }
 
-static FILE *open_file(const kit_t *kit, const char *key, const char *mode) {
-  FILE *f = fopen(kit_text(kit, key, ""), mode);
-  if (!f) fail(key);
-  return f;
+typedef struct map {
+  double *at;
+  size_t bytes;
+} map_t;
+
+static map_t map_file(const kit_t *kit, const char *key, bool writes, size_t reals) {
+  const int fd = open(kit_text(kit, key, ""), writes ? O_RDWR : O_RDONLY);
+  struct stat st;
+  if (fd < 0 || fstat(fd, &st)) fail(key);
+  map_t m = {.bytes = (size_t)st.st_size};
+  if (m.bytes < reals * sizeof *m.at) fail("a file is too short");
+  m.at = mmap(NULL, m.bytes, writes ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, fd, 0);
+  if (m.at == MAP_FAILED) fail(key);
+  close(fd);
+  return m;
 }
 
-static void read_at(FILE *f, size_t number, double *to, size_t n) {
-  if (fseek(f, (long)(number * n * sizeof *to), SEEK_SET) || fread(to, sizeof *to, n, f) != n)
-    fail("a file is too short");
+static size_t volume_of(const kit_t *kit) {
+  return kit->sites * (size_t)kit->ranks;
 }
 
 static void put(const kit_t *kit, void *to, size_t at, double v) {
@@ -113,13 +127,12 @@ static size_t real_bytes(const kit_t *kit) {
 }
 
 void kit_links(const kit_t *kit, kit_factor_fn factor, void *arg, void *links[4]) {
-  FILE *f = open_file(kit, kit->links_key, "rb");
+  const map_t m = map_file(kit, kit->links_key, false, volume_of(kit) * 72);
   for (int mu = 0; mu < 4; mu++) links[mu] = malloc(kit->sites * 18 * real_bytes(kit));
   for (size_t s = 0; s < kit->sites; s++) {
     int x[4];
-    double site[72];
     coordinates(kit, s, x);
-    read_at(f, whole_index(kit, x), site, 72);
+    const double *site = m.at + whole_index(kit, x) * 72;
     for (int k = 0; k < 36; k++) {
       const double complex w = factor ? factor(arg, k / 9, x) : 1,
                            v = (site[2 * k] + I * site[2 * k + 1]) * w;
@@ -128,7 +141,7 @@ void kit_links(const kit_t *kit, kit_factor_fn factor, void *arg, void *links[4]
           w == 1 ? site[2 * k + 1] : cimag(v));
     }
   }
-  fclose(f);
+  munmap(m.at, m.bytes);
 }
 
 void *kit_milc_links(const kit_t *kit, void *const links[4]) {
@@ -141,17 +154,16 @@ void *kit_milc_links(const kit_t *kit, void *const links[4]) {
 }
 
 static void *read_brick(const kit_t *kit, const char *key, int n, size_t reals) {
-  FILE *f = open_file(kit, key, "rb");
-  const size_t volume = kit->sites * (size_t)kit->ranks;
+  const size_t before = (size_t)n * volume_of(kit);
+  const map_t m = map_file(kit, key, false, (before + volume_of(kit)) * reals);
   void *brick = malloc(kit->sites * reals * real_bytes(kit));
-  double site[72];
   for (size_t s = 0; s < kit->sites; s++) {
     int x[4];
     coordinates(kit, s, x);
-    read_at(f, (size_t)n * volume + whole_index(kit, x), site, reals);
+    const double *site = m.at + (before + whole_index(kit, x)) * reals;
     for (size_t k = 0; k < reals; k++) put(kit, brick, s * reals + k, site[k]);
   }
-  fclose(f);
+  munmap(m.at, m.bytes);
   return brick;
 }
 
@@ -170,20 +182,17 @@ void *kit_room(const kit_t *kit) {
 
 /* The file is there, of its whole size: ranks write their sites. */
 void kit_write(const kit_t *kit, int n, const void *brick) {
-  FILE *f = open_file(kit, "out", "r+b");
-  const size_t volume = kit->sites * (size_t)kit->ranks;
+  const size_t before = (size_t)n * volume_of(kit);
+  const map_t m = map_file(kit, "out", true, (before + volume_of(kit)) * 24);
   for (size_t s = 0; s < kit->sites; s++) {
     int x[4];
-    double site[24];
     coordinates(kit, s, x);
+    double *site = m.at + (before + whole_index(kit, x)) * 24;
     for (size_t k = 0; k < 24; k++)
       site[k] =
           kit->single ? ((const float *)brick)[24 * s + k] : ((const double *)brick)[24 * s + k];
-    if (fseek(f, (long)(((size_t)n * volume + whole_index(kit, x)) * sizeof site), SEEK_SET) ||
-        fwrite(site, sizeof site, 1, f) != 1)
-      fail("writing");
   }
-  if (fclose(f)) fail("writing");
+  munmap(m.at, m.bytes);
 }
 
 void kit_gauge_param(const kit_t *kit, QudaGaugeParam *p) {
