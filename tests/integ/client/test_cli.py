@@ -71,7 +71,7 @@ def wrong_usage_exits_64_and_names_the_option(case):
                        (('propagator', '--source=wall:1', '--dtype=f16', '--out=p.h5'), 'f16'),
                        (('propagator', '--source=wall:1', '--basis=chiral', '--out=p.h5'), 'chiral'),
                        (('propagator', '--source=wall:1'), '--out'), (('status', 'extra'), 'Usage'),
-                       (('correlator',), 'Usage'), (('fetch',), 'ticket'), (('correlator', '--channel=rho', 'p.h5'), 'rho'),
+                       (('correlator',), 'a file or --source is required'), (('fetch',), 'ticket'), (('correlator', '--channel=rho', 'p.h5'), 'rho'),
                        (('cancel',), '--client'), (('cancel', '--client=12'), '32 hexadecimal digits'),
                        (('load', 'a', '--set=mass'), 'KEY=VALUE'), (('load', 'a', '--set=mass='), '--set=mass=: must be KEY=VALUE'),
                        (('load', 'a', '--set=mass=1', '--set=mass=2'), 'mass is given twice: 1 and 2'),

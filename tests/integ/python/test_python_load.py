@@ -59,7 +59,7 @@ def solves_leave_nothing_behind(case):
             after, report = held(), idle(q)
             assert case.residual(x, b[(SOLVES // 12 - 1) % 12]) < 1.01e-3
             assert after[0] - before[0] < 3 * b.nbytes, 'memory grew from %d to %d bytes' % (before[0], after[0])
-            assert after[1] - before[1] < 20 and after[2] <= before[2], (before, after)
+            assert after[1] - before[1] < 20 and after[2] <= before[2] + 2, (before, after)  # a memfd stays for 10 s
             assert report.memory_used <= used + 12 * b[0].nbytes, (used, report.memory_used)
 
 
