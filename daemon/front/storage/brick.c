@@ -40,3 +40,19 @@ uint64_t qk_brick_find(const qk_brick_t *b, uint64_t offset, uint64_t *at) {
   }
   return b->run - within;
 }
+
+qk_status_t qk_brick_write(const qk_brick_t *b, int segment, const void *data, size_t bytes,
+                           uint64_t offset, qk_err_t *err) {
+  const uint8_t *from = data;
+  qk_status_t s = QK_OK;
+  while (bytes > 0 && s == QK_OK) {
+    uint64_t at;
+    const uint64_t run = qk_brick_find(b, offset, &at);
+    const size_t n = run < bytes ? run : bytes;
+    s = qk_shm_write(segment, from, n, at, err);
+    from += n;
+    offset += n;
+    bytes -= n;
+  }
+  return s;
+}

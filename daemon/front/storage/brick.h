@@ -1,11 +1,13 @@
 /*
  * brick.h: where the bytes of a part of a field are in the whole field. A part is a sub-lattice
- * (PROTOCOL.md, section 18); both have x fastest, then y, z, t. Pure.
+ * (PROTOCOL.md, section 18); both have x fastest, then y, z, t.
  */
 #ifndef QK_FRONT_BRICK_H
 #define QK_FRONT_BRICK_H
 
 #include <stdint.h>
+
+#include "daemon/front/storage/shm.h"
 
 enum { QK_BRICK_DIMS = 5 }; /* x, y, z, t, and the vectors of a field */
 
@@ -25,5 +27,8 @@ void qk_brick_make(const uint32_t dims[4], const uint32_t grid[4], uint32_t part
 /* *at: where that byte of the part is in the whole. Returns how many follow each other from there
  * on, at least 1. Of a field that goes whole: all. */
 uint64_t qk_brick_find(const qk_brick_t *brick, uint64_t offset, uint64_t *at);
+/* Writes bytes of the part to the segment of the whole field. Errors as qk_shm_write. */
+qk_status_t qk_brick_write(const qk_brick_t *brick, int segment, const void *data, size_t bytes,
+                           uint64_t offset, qk_err_t *err);
 
 #endif

@@ -25,19 +25,6 @@ qk_status_t qk_copy_check(int fd, uint64_t offset, uint64_t bytes, qk_err_t *err
   return QK_OK;
 }
 
-static void put(qk_copy_t *c, int to, size_t bytes, uint64_t offset) {
-  const uint8_t *data = c->buffer;
-  while (bytes > 0 && c->err.code == QK_OK) {
-    uint64_t at;
-    const uint64_t run = qk_brick_find(&c->brick, offset, &at);
-    const size_t n = run < bytes ? run : bytes;
-    qk_shm_write(to, data, n, at, &c->err);
-    data += n;
-    offset += n;
-    bytes -= n;
-  }
-}
-
 static void run(uv_work_t *work) {
   qk_copy_t *c = work->data;
   const size_t bytes = c->bytes;
@@ -53,7 +40,7 @@ static void run(uv_work_t *work) {
       break;
     }
     qk_field_hash_update(c->hash, c->buffer, (size_t)n);
-    put(c, to, (size_t)n, at);
+    qk_brick_write(&c->brick, to, c->buffer, (size_t)n, at, &c->err);
     at += (size_t)n;
   }
   c->checksum = qk_field_hash_digest(c->hash);

@@ -102,21 +102,6 @@ static qk_status_t read_field(const qk_transfer_t *t, int fd, uint8_t *out, size
   return s;
 }
 
-static qk_status_t write_field(const qk_transfer_t *t, int fd, const uint8_t *data, size_t bytes,
-                               uint64_t offset, qk_err_t *err) {
-  qk_status_t s = QK_OK;
-  while (bytes > 0 && s == QK_OK) {
-    uint64_t at;
-    const uint64_t run = qk_brick_find(&t->brick, offset, &at);
-    const size_t n = run < bytes ? run : bytes;
-    s = qk_shm_write(fd, data, n, at, err);
-    data += n;
-    offset += n;
-    bytes -= n;
-  }
-  return s;
-}
-
 /* Adds what the checksum lacks before `until`. */
 static qk_status_t read_back(qk_transfer_t *t, uint64_t until, qk_err_t *err) {
   qk_status_t s = QK_OK;
@@ -176,7 +161,7 @@ qk_status_t qk_transfer_write(qk_transfer_t *t, const void *data, size_t bytes, 
   for (size_t at = 0, n; at < bytes && s == QK_OK; at += n) {
     n = bytes - at < PIECE ? bytes - at : PIECE;
     add(t, from + at, n, offset + at);
-    if (fd >= 0) s = write_field(t, fd, from + at, n, offset + at, err);
+    if (fd >= 0) s = qk_brick_write(&t->brick, fd, from + at, n, offset + at, err);
   }
   if (fd >= 0) close(fd);
   if (s != QK_OK) t->blind = true; /* what is missing in memory is not read back */
