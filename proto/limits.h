@@ -69,6 +69,7 @@ enum {
 enum {
   QK_FEATURE_FIELDS = 1,   /* FIELD_OPEN; LOAD from a field or a digest */
   QK_FEATURE_JOIN = 2,     /* JOIN; grid and part of FIELD_OPEN and SUBMIT */
+  QK_FEATURE_ZEROS = 3,    /* UPLOAD_ZERO; sparse of a local put */
   QK_FEATURE_WORK = 4,     /* work, dagger, parity, schur of SUBMIT */
   QK_FEATURE_STOPPING = 5, /* tol_hq and tol_abs of SUBMIT */
   QK_FEATURE_ACTIONS = 6,
@@ -80,6 +81,7 @@ enum {
   QK_FEATURE_SINGLE_RHS = 12 /* single_rhs of SUBMIT */
 };
 
+#define QK_ZEROS_MAX (1u << 31)           /* bytes of one UPLOAD_ZERO */
 #define QK_SMEAR_ALPHA_MAX 10.0           /* Gaussian smearing: |alpha| */
 #define QK_SMEAR_LEAST 1e-6               /* and |1 + 6 alpha| at least */
 #define QK_ITERATIONS_MAX 1000000000ull   /* max_iter */
