@@ -68,8 +68,9 @@ rooms('daemon/front', {'daemon/base', 'proto'}, {
 })
 rooms('client', {'daemon/base', 'proto', 'client'}, {  # client itself: quark.h
     'libquark/connection': '',
-    'libquark/request': 'libquark/connection',
-    'libquark': 'libquark/connection libquark/request',
+    'libquark/memory': 'libquark/connection',
+    'libquark/request': 'libquark/connection libquark/memory',
+    'libquark': 'libquark/connection libquark/memory libquark/request',
     'files': '',
     'analysis': 'files',
     'cli': 'analysis files',

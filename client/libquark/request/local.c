@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "client/libquark/connection/clock.h"
+#include "client/libquark/memory/buffer.h"
 #include "proto/packet.h"
 
 /* ---- the connection ---- */
@@ -82,7 +83,7 @@ bool quark_local(quark_connection_t *conn) {
 bool quark__local_takes(const quark_connection_t *conn, const request_t *r) {
   const upload_t *up = &r->up;
   if (conn->local < 0 || !up->shared) return false;
-  return up->written - up->sent / up->field_bytes * up->field_bytes <= up->capacity;
+  return up->by_put || up->written - up->sent / up->field_bytes * up->field_bytes <= up->capacity;
 }
 
 /* True if the next field is complete and may go. */
@@ -99,12 +100,15 @@ static bool put(quark_connection_t *conn, request_t *r) {
   Quark__LocalPut p = QUARK__LOCAL_PUT__INIT;
   p.request = r->number;
   p.rhs = (uint32_t)field;
-  p.offset = field * r->up.field_bytes % r->up.capacity;
-  p.checksum = r->rhs[field].upload_checksum;
+  const rhs_t *rhs = &r->rhs[field];
+  p.offset = rhs->buffer ? rhs->buffer_at : field * r->up.field_bytes % r->up.capacity;
+  p.checksum = rhs->upload_checksum;
+  p.has_sparse = p.sparse = rhs->sparse;
   Quark__LocalRequest m = QUARK__LOCAL_REQUEST__INIT;
   m.body_case = QUARK__LOCAL_REQUEST__BODY_PUT;
   m.put = &p;
-  if (!qk_packet_send(conn->local, &m.base, r->up.fd)) return false;
+  const int fd = rhs->buffer ? quark__buffer_fd(rhs->buffer) : r->up.fd;
+  if (!qk_packet_send(conn->local, &m.base, fd)) return false;
   r->up.sent = (field + 1) * r->up.field_bytes;
   return true;
 }

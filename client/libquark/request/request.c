@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "client/libquark/connection/error.h"
+#include "client/libquark/memory/buffer.h"
 #include "client/libquark/request/orders.h"
 
 /* ---- the list ---- */
@@ -23,8 +24,17 @@ requests_t *quark__requests_create(bool known_id) {
   return requests;
 }
 
+void quark__request_drop_buffers(request_t *r, uint64_t end) {
+  while (r->dropped < r->nrhs && (end == UINT64_MAX || (r->dropped + 1) * r->field_bytes <= end)) {
+    rhs_t *rhs = &r->rhs[r->dropped++];
+    if (rhs->buffer) quark__buffer_drop(rhs->buffer);
+    rhs->buffer = NULL;
+  }
+}
+
 void quark__request_free(request_t *request) {
   if (!request) return;
+  quark__request_drop_buffers(request, UINT64_MAX);
   quark__upload_fini(&request->up);
   free(request->submit);
   for (uint32_t i = 0; i < request->nrhs && request->rhs; i++) free(request->rhs[i].history);
@@ -144,6 +154,7 @@ void quark__request_fail_locked(request_t *request, quark_code_t code, const cha
     quark__fail(&request->error, code, "%s", text);
   }
   quark__download_fail(&request->downloads, code, text);
+  quark__request_drop_buffers(request, UINT64_MAX);
   quark__upload_fini(&request->up);
 }
 
@@ -164,6 +175,21 @@ void quark__request_resume_locked(quark_connection_t *conn, request_t *request) 
   }
   request->attaching = request->attached != NULL;
   quark__post_bytes_locked(conn, request->submit, request->submit_bytes, request->feature, NULL);
+}
+
+/* Whether what the upload lacks from that byte on is still there. */
+static bool can_go_on(const request_t *r, uint64_t next) {
+  const upload_t *up = &r->up;
+  if (next > up->written) return false;
+  return up->by_put ? next >= r->dropped * up->field_bytes : up->written - next <= up->capacity;
+}
+
+/* Whether the daemon takes the checksums that the upload has begun with. */
+static bool has_features(const quark_connection_t *conn, const request_t *r) {
+  bool sparse = false;
+  for (uint32_t i = r->dropped; i < r->nrhs && r->up.by_put; i++) sparse |= r->rhs[i].sparse;
+  return (!r->up.by_blocks || quark__has_feature(conn, QK_FEATURE_BLOCK_SUMS)) &&
+         (!sparse || quark__has_feature(conn, QK_FEATURE_ZEROS));
 }
 
 /* ---- messages of the daemon ---- */
@@ -193,13 +219,13 @@ void quark__request_accepted_locked(quark_connection_t *conn, const Quark__Accep
   if (first && r->joined && r->up.capacity > 0) quark__upload_begin_at(&r->up, m->upload_next);
   if (first) r->begun = m->upload_next;
   if (r->up.capacity > 0) {
-    if (m->upload_next > r->up.written || r->up.written - m->upload_next > r->up.capacity) {
+    if (!can_go_on(r, m->upload_next)) {
       quark__request_fail_locked(r, QUARK_ENGINE_LOST,
                                  "a part of the upload was lost with the connection: submit again");
       quark__post_cancel_locked(conn, r->number, QUARK_ALL, NULL);
       return;
     }
-    if (r->up.by_blocks && !quark__has_feature(conn, QK_FEATURE_BLOCK_SUMS)) {
+    if (!has_features(conn, r)) {
       quark__request_fail_locked(r, QUARK_ENGINE_LOST,
                                  "the daemon that has come back is an older one, which cannot go "
                                  "on with this upload: submit again");
@@ -207,6 +233,7 @@ void quark__request_accepted_locked(quark_connection_t *conn, const Quark__Accep
       return;
     }
     r->up.sent = r->up.taken = m->upload_next;
+    quark__request_drop_buffers(r, r->up.taken);
     r->up.until = m->upload_until;
   }
   if (r->cancel_all) quark__post_cancel_locked(conn, r->number, QUARK_ALL, NULL);
@@ -303,6 +330,7 @@ void quark__request_result_locked(quark_connection_t *conn, const Quark__Result 
   if (rhs->acked)
     quark__post_ack_locked(conn, r->number, &index, 1, NULL); /* an earlier ACK may be lost */
   if (r->ended < r->nrhs) return;
+  quark__request_drop_buffers(r, UINT64_MAX);
   quark__upload_finish(&r->up, &conn->requests->spare);
   if (r->released) quark__request_remove_locked(conn, r);
 }
@@ -312,6 +340,7 @@ void quark__request_credit_locked(quark_connection_t *conn, const Quark__Credit 
   if (!r) return;
   if (m->until > r->up.until) r->up.until = m->until;
   if (m->next > r->up.taken) r->up.taken = m->next;
+  quark__request_drop_buffers(r, r->up.taken);
 }
 
 /* The daemon answers an ATTACH that fails with an ERROR. */

@@ -25,7 +25,10 @@ typedef struct history {
 typedef struct rhs {
   bool ended, reported, acked;
   uint32_t attempt;         /* of the result */
-  uint64_t upload_checksum; /* once written to the end */
+  uint64_t upload_checksum; /* once written to the end, or put */
+  quark_buffer_t *buffer;   /* that was put, while the daemon may need it */
+  uint64_t buffer_at;       /* where in it */
+  bool sparse;              /* it has holes, and a checksum of blocks */
   quark_result_t result;
   history_t *history; /* NULL: no PROGRESS yet */
 } rhs_t;
@@ -50,11 +53,12 @@ typedef struct request {
   double residual;
   uint32_t unreported; /* ended, but not taken as events */
   bool progress_new, cancel_all;
-  bool attaching; /* ATTACH has not been answered */
-  bool keep;      /* its solutions stay with the daemon until it is released */
-  bool joined;    /* a part of the request of another client id */
-  uint64_t begun; /* of that: bytes of its stream that the daemon had at first */
-  bool has_token; /* others can join it, with: */
+  bool attaching;   /* ATTACH has not been answered */
+  bool keep;        /* its solutions stay with the daemon until it is released */
+  bool joined;      /* a part of the request of another client id */
+  uint64_t begun;   /* of that: bytes of its stream that the daemon had at first */
+  uint32_t dropped; /* right-hand sides whose buffers, if they had any, are not held any more */
+  bool has_token;   /* others can join it, with: */
   uint8_t token[QK_CLIENT_ID];
   bool released; /* by the user: acknowledged as it ends, then freed */
   rhs_t *rhs;
@@ -87,6 +91,8 @@ request_t *quark__request_known_locked(const quark_connection_t *conn, uint64_t 
 /* Takes r to the end of the list and sends its packed message; frees it on error.
  * QUARK_UNSUPPORTED: the daemon lacks its feature. */
 quark_code_t quark__request_add_locked(quark_connection_t *conn, request_t *r, quark_error_t *err);
+/* Lets go of the buffers of those right-hand sides whose uploads end before that byte. */
+void quark__request_drop_buffers(request_t *request, uint64_t end);
 /* Fails its downloads, takes it out of the list and frees it. */
 void quark__request_remove_locked(quark_connection_t *conn, request_t *r);
 /* Does what quark_release says; frees r at once or when the daemon has ended it. */

@@ -6,6 +6,8 @@
 
 #include "client/libquark/connection/clock.h"
 #include "client/libquark/connection/error.h"
+#include "client/libquark/memory/buffer.h"
+#include "client/libquark/memory/memfd.h"
 #include "client/libquark/request/local.h"
 #include "client/libquark/request/request.h"
 
@@ -17,15 +19,30 @@ static uint64_t least(uint64_t a, uint64_t b) {
 
 /* ---- uploads ---- */
 
+/* Whether the field that is sent next has a checksum of blocks. */
+static bool goes_by_blocks(const request_t *r) {
+  const uint64_t field = r->up.sent / r->up.field_bytes;
+  return r->up.by_blocks || (field < r->nrhs && r->rhs[field].sparse);
+}
+
+/* The next bytes of the stream, which are of one field. */
+static bool read_stream(const request_t *r, uint8_t *out, uint64_t bytes) {
+  const upload_t *up = &r->up;
+  if (!up->by_put) return quark__upload_read(up, up->sent, out, bytes);
+  const rhs_t *rhs = &r->rhs[up->sent / up->field_bytes];
+  return quark__buffer_read(rhs->buffer, rhs->buffer_at + up->sent % up->field_bytes, out, bytes);
+}
+
 /* Bytes of the next chunk that may be sent now; 0: none. Chunks are as large as the field and the
  * credit allow, or by_blocks blocks: what is left of one that has arrived in part. */
 static uint32_t next_chunk(const request_t *r) {
   const upload_t *up = &r->up;
+  const bool by_blocks = goes_by_blocks(r);
   const uint64_t at = up->sent % up->field_bytes;
-  const uint64_t most = up->by_blocks ? QK_CHUNK_MAX - at % QK_CHUNK_MAX : QK_CHUNK_MAX;
+  const uint64_t most = by_blocks ? QK_CHUNK_MAX - at % QK_CHUNK_MAX : QK_CHUNK_MAX;
   const uint64_t credit = up->until > up->sent ? up->until - up->sent : 0;
   uint64_t want = least(most, up->field_bytes - at);
-  if (up->by_blocks && credit < want) return 0;
+  if (by_blocks && credit < want) return 0;
   want = least(want, credit);
   return up->written - up->sent >= want ? (uint32_t)want : 0;
 }
@@ -44,14 +61,14 @@ static bool send_chunk(quark_connection_t *conn, request_t *r, uint32_t bytes) {
   if (zmq_msg_init_size(&msg, QK_FRAME_HEADER + (size_t)bytes) != 0) return false;
   uint8_t *data = zmq_msg_data(&msg);
   qk_frame_t frame = {.kind = QK_FRAME_UPLOAD,
-                      .by_blocks = r->up.by_blocks,
+                      .by_blocks = goes_by_blocks(r),
                       .request = r->number,
                       .rhs = (uint32_t)(r->up.sent / r->up.field_bytes),
                       .chunk_bytes = bytes,
                       .field_bytes = r->up.field_bytes,
                       .offset = r->up.sent % r->up.field_bytes};
   qk_frame_fault_t fault;
-  if (!quark__upload_read(&r->up, r->up.sent, data + QK_FRAME_HEADER, bytes)) {
+  if (!read_stream(r, data + QK_FRAME_HEADER, bytes)) {
     zmq_msg_close(&msg);
     return false;
   }
@@ -94,6 +111,10 @@ static quark_code_t find_upload(quark_connection_t *conn, uint64_t number, uint6
   if (code != QUARK_OK) return code;
   request_t *r = quark__request_known_locked(conn, number, err);
   if (!r) return QUARK_NOT_FOUND;
+  if (r->ended < r->nrhs && r->up.by_put)
+    return quark__fail(err, QUARK_BAD_ARGUMENT,
+                       "the upload of request %llu has begun with quark_put, and goes on so",
+                       (unsigned long long)number);
   if (r->ended < r->nrhs && (r->up.capacity == 0 || bytes > r->up.total - r->up.written))
     return quark__fail(err, QUARK_BAD_ARGUMENT, "bytes = %llu: request %llu takes %llu more",
                        (unsigned long long)bytes, (unsigned long long)number,
@@ -244,7 +265,7 @@ quark_code_t quark__fetch(quark_connection_t *conn, uint64_t request, uint32_t r
 
 quark_code_t quark__copy_shared(const shared_t *shared, void *buffer, size_t bytes,
                                 quark_error_t *err) {
-  if (shared->fd < 0 || quark__read_at(shared->fd, buffer, bytes, 0)) return QUARK_OK;
+  if (shared->fd < 0 || quark__memfd_read(shared->fd, buffer, bytes, 0)) return QUARK_OK;
   return quark__fail(err, QUARK_IO_ERROR, "the solution in shared memory cannot be read");
 }
 

@@ -1,13 +1,11 @@
 #include "client/libquark/request/upload.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "client/libquark/connection/clock.h"
+#include "client/libquark/memory/memfd.h"
 #include "proto/limits.h"
 
 static const uint64_t RING_BYTES = 2 * QK_UPLOAD_WINDOW; /* half of it sent, half not */
@@ -36,13 +34,7 @@ static int take_memory(spare_t *spare, uint64_t bytes) {
     return fd;
   }
   quark__spare_drop(spare);
-  const int fd = memfd_create("quark-upload", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-  if (fd < 0) return -1;
-  if (ftruncate(fd, (off_t)bytes) == 0 &&
-      fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
-    return fd;
-  close(fd);
-  return -1;
+  return quark__memfd_create("quark-upload", bytes);
 }
 
 /* ---- the stream ---- */
@@ -110,30 +102,11 @@ uint64_t quark__upload_space(const upload_t *up) {
   return up->capacity - (up->written - safe);
 }
 
-/* All bytes from memory to that place of a descriptor; from there to memory if `from` is NULL. */
-static bool copy_at(int fd, const uint8_t *from, uint8_t *to, uint64_t bytes, uint64_t at) {
-  for (uint64_t done = 0; done < bytes;) {
-    const off_t place = (off_t)(at + done);
-    const ssize_t n = from ? pwrite(fd, from + done, bytes - done, place)
-                           : pread(fd, to + done, bytes - done, place);
-    if (n <= 0 && !(n < 0 && errno == EINTR)) return false;
-    if (n > 0) done += (uint64_t)n;
-  }
-  return true;
-}
-
-static bool write_at(int fd, const uint8_t *data, uint64_t bytes, uint64_t at) {
-  return copy_at(fd, data, NULL, bytes, at);
-}
-
-bool quark__read_at(int fd, uint8_t *data, uint64_t bytes, uint64_t at) {
-  return copy_at(fd, NULL, data, bytes, at);
-}
-
 bool quark__upload_write(upload_t *up, const uint8_t *data, uint64_t bytes) {
   const uint64_t at = up->written % up->capacity, head = least(bytes, up->capacity - at);
   if (up->shared) {
-    if (!write_at(up->fd, data, head, at) || !write_at(up->fd, data + head, bytes - head, 0))
+    if (!quark__memfd_write(up->fd, data, head, at) ||
+        !quark__memfd_write(up->fd, data + head, bytes - head, 0))
       return false;
   } else {
     memcpy(up->ring + at, data, head);
@@ -153,8 +126,8 @@ uint64_t quark__upload_checksum(upload_t *up) {
 bool quark__upload_read(const upload_t *up, uint64_t position, uint8_t *out, uint64_t bytes) {
   const uint64_t at = position % up->capacity, head = least(bytes, up->capacity - at);
   if (up->shared)
-    return quark__read_at(up->fd, out, head, at) &&
-           quark__read_at(up->fd, out + head, bytes - head, 0);
+    return quark__memfd_read(up->fd, out, head, at) &&
+           quark__memfd_read(up->fd, out + head, bytes - head, 0);
   memcpy(out, up->ring + at, head);
   memcpy(out + head, up->ring, bytes - head);
   return true;

@@ -4,7 +4,8 @@
  * All fields of a request form one stream. The ring holds the bytes [written - capacity, written):
  * what may have to be sent again, and what has not been sent. It is on the heap, or, if the daemon
  * is on this machine, in a sealed memfd, which is called shared. A shared ring holds whole fields,
- * and every field of which a part has not arrived.
+ * and every field of which a part has not arrived. An upload of fields that are in buffers of the
+ * user (put.c) has a ring, too, which stays empty.
  *
  * Units    bytes; positions count from the start of the stream.
  * Threads  The caller holds the mutex of the connection.
@@ -23,6 +24,7 @@ typedef struct upload {
   uint8_t *ring;
   bool shared;
   int fd;
+  bool by_put; /* fields are read where they are: rhs_t.buffer */
   uint64_t total, written, sent;
   uint64_t until;        /* credit: the daemon takes bytes up to here */
   uint64_t taken;        /* the daemon has the bytes up to here */
@@ -64,8 +66,5 @@ bool quark__upload_write(upload_t *up, const uint8_t *data, uint64_t bytes);
 uint64_t quark__upload_checksum(upload_t *up);
 /* Copies bytes that are in the ring. */
 bool quark__upload_read(const upload_t *up, uint64_t position, uint8_t *out, uint64_t bytes);
-
-/* Reads all bytes at that place of a descriptor. */
-bool quark__read_at(int fd, uint8_t *data, uint64_t bytes, uint64_t at);
 
 #endif

@@ -241,6 +241,17 @@ static void start_copy(put_t *put) {
   peer->holds++;
 }
 
+/* Whether the upload waits for it; else nobody needs what is in it, and its client may have changed
+ * it since it cancelled. */
+static bool is_due(const put_t *put) {
+  qk_err_t err = {0};
+  bool wanted = false;
+  const qk_session_t *session = session_of(put->peer);
+  const qk_job_t *job = session ? qk_session_job(session, put->request) : NULL;
+  return job && qk_job_check_put(job, put->rhs, qk_job_next_put(job), &wanted, &err) == QK_OK &&
+         wanted;
+}
+
 /* Begins copies, and takes fields that are here, in the order in which they were handed over. */
 static void go_on(peer_t *peer) {
   int copying = 0;
@@ -251,7 +262,7 @@ static void go_on(peer_t *peer) {
   while (peer->fd >= 0 && !qk_link_alone(&peer->puts)) {
     put_t *first = put_at(peer->puts.next);
     if (first->state != DONE) break;
-    if (first->copy.err.code == QK_BAD_PROTOCOL) {
+    if (first->copy.err.code == QK_BAD_PROTOCOL && is_due(first)) {
       offend(peer, first->copy.err.text);
       return;
     }

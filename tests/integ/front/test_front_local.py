@@ -239,6 +239,25 @@ def who_writes_meanwhile_hurts_only_itself(case):
         check_alive(d)
 
 
+@tap.test
+def a_field_that_nobody_waits_for_may_be_anything(case):
+    """Its client may have written the next one there when it had cancelled, and keeps its connection."""
+    with case.daemon(dims='16x16x16x16') as d, Client(d) as c, Local(c) as local:
+        data = field(16**4).tobytes()
+        fd = memfd(data)
+        a = c.submit(8)
+        d.process.send_signal(signal.SIGSTOP)
+        for i in range(8):
+            local.put(a.request, i, data, fd, **({'checksum': 1} if i == 7 else {}))
+        c.send(cancel=qk.Cancel(request=a.request, rhs=[7]))
+        d.process.send_signal(signal.SIGCONT)
+        results = c.results(8)
+        assert sorted((x.rhs, x.status) for x in results) == [(i, 0) for i in range(7)] + [(7, 203)]
+        b = c.submit(1)
+        local.put(b.request, 0, data, fd)
+        assert [x.status for x in c.results(1)] == [0]
+
+
 def offences(a):
     """name: what a connection does to be closed."""
     data = field().tobytes()
