@@ -2,14 +2,13 @@
 """Fields between quarkd and several clients by tcp: GB/s up and down, by number of data threads, with and without CURVE, and the
 processor seconds of a GB that clients and daemon spend.
 
-usage: bench_network.py QUARKD LIBQUARK [--dims XxYxZxT] [--clients N] [--rhs N] [--threads N[,N...]] [--repeat N] [--curve]
+usage: PYTHONPATH=BUILD/client/python bench_network.py BUILD [--dims XxYxZxT] [--clients N] [--rhs N] [--threads N[,N...]] [--repeat N] [--curve]
 
 Each client is a process with a connection of its own. An engine that only pretends ends uploaded fields unread, so the time up is
 from the first byte given to libquark to the last RESULT of all clients; the time down is of quark_download into memory that was
 written before. Medians of all repetitions. `shared` is the same by shared memory.
 """
 import argparse
-import ctypes
 import multiprocessing
 import os
 import statistics
@@ -27,30 +26,27 @@ from front_keys import Keys, write           # noqa: E402
 class Client(Quark):
     """One process of it."""
 
-    def __init__(self, library, endpoint, way, keys):
-        super().__init__(library, endpoint, way == 'shared', *keys)
-
     def go(self, field, x, gate, nrhs, times):
         """Up, then down; gate: all begin and end together."""
         gate.wait()
         request, _ = self.up(field, nrhs, fake.ODD_STATUS)
         gate.wait()
         times.append(time.process_time())
-        self.call('release', self.conn, request)
+        self.release(request)
         request, _ = self.up(field, 1, 10000)
         gate.wait()
         for _ in range(nrhs):
-            self.down(request, 0, x)
+            self.down(request, x)
         gate.wait()
         times.append(time.process_time())
         assert np.array_equal(x, 2 * field)
-        self.call('release', self.conn, request)
+        self.release(request)
 
 
 def run_client(a, endpoint, way, keys, gate, queue):
     field = np.random.default_rng(os.getpid()).standard_normal(24 * sites(a.dims))
     x = np.ones_like(field)
-    client = Client(a.libquark, endpoint, way, keys)
+    client = Client(endpoint, way == 'shared', *keys)
     for _ in range(a.repeat):
         times = [time.process_time()]
         client.go(field, x, gate, a.rhs, times)
@@ -92,8 +88,7 @@ def show(name, row):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument('quarkd')
-    parser.add_argument('libquark')
+    parser.add_argument('build')
     parser.add_argument('--dims', default='32x32x32x32')
     parser.add_argument('--clients', type=int, default=8)
     parser.add_argument('--rhs', type=int, default=4)
@@ -101,19 +96,20 @@ def main():
     parser.add_argument('--repeat', type=int, default=3)
     parser.add_argument('--curve', action='store_true', help='with keys, too')
     a = parser.parse_args()
+    quarkd = os.path.join(a.build, 'daemon/front/quarkd')
     print('%s: %.1f MB a field, %d clients, %d fields each, %d processors'
           % (a.dims, 24e-6 * 8 * sites(a.dims), a.clients, a.rhs, len(os.sched_getaffinity(0))))
-    with Case(a.quarkd).daemon(dims=a.dims) as d:
+    with Case(quarkd).daemon(dims=a.dims) as d:
         show('shared', measure(a, d, 'shared', ()))
     for threads in a.threads.split(','):
-        with Case(a.quarkd).daemon('--data-threads', threads, dims=a.dims) as d:
+        with Case(quarkd).daemon('--data-threads', threads, dims=a.dims) as d:
             show('tcp, %s data threads' % threads, measure(a, d, 'tcp', ()))
     for threads in a.threads.split(',') if a.curve else []:
         with tempfile.TemporaryDirectory() as folder:
             keys = Keys(folder)
             curve, secret = keys.add('client', 'operate'), os.path.join(folder, 'client.key')
             write(secret, curve[2].decode() + '\n', 0o600)
-            with Case(a.quarkd).daemon(*keys.options, '--data-threads', threads, dims=a.dims) as d:
+            with Case(quarkd).daemon(*keys.options, '--data-threads', threads, dims=a.dims) as d:
                 d.curve = curve
                 show('CURVE, %s data threads' % threads, measure(a, d, 'tcp', (keys.server_public, secret.encode())))
 

@@ -2,14 +2,13 @@
 """How fast fields go through quarkd, and what it costs: GB/s up and down, by socket and by shared memory, and the processor
 seconds of a GB that client and daemon spend, which other load on the machine changes less.
 
-usage: bench_transfer.py QUARKD LIBQUARK [--dims XxYxZxT] [--rhs N] [--repeat N]
+usage: PYTHONPATH=BUILD/client/python bench_transfer.py BUILD [--dims XxYxZxT] [--rhs N] [--repeat N]
 
-An engine that only pretends ends uploaded fields unread, so the time up is from the first byte given to libquark to the last RESULT. The
-time down is of quark_download into memory that was written before. The best of all
-repetitions.
+An engine that only pretends ends uploaded fields unread, so the time up is from the first byte given to libquark to the last RESULT:
+of quark_upload, or of quark_put from a buffer that was written before. The time down is of quark_download into memory that was written
+before, or of quark_view_open and quark_view_close. The best of all repetitions.
 """
 import argparse
-import ctypes
 import os
 import sys
 import time
@@ -17,58 +16,70 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'support', 'python'))
 from front_case import Case, fake  # noqa: E402
 import numpy as np                 # noqa: E402
-
-
-class Options(ctypes.Structure):
-    _fields_ = [('timeout_ms', ctypes.c_uint32), ('reconnect_ms', ctypes.c_uint32), ('client_id', ctypes.c_void_p),
-                ('keep_session', ctypes.c_bool), ('user', ctypes.c_char_p), ('program', ctypes.c_char_p),
-                ('server_key', ctypes.c_char_p), ('key_file', ctypes.c_char_p), ('local', ctypes.c_bool),
-                ('rest', ctypes.c_uint64 * 8)]
-
-
-class Params(ctypes.Structure):
-    _fields_ = [('setup', ctypes.c_char_p), ('nrhs', ctypes.c_uint32), ('dtype', ctypes.c_int), ('basis', ctypes.c_int),
-                ('normalisation', ctypes.c_int), ('tol', ctypes.c_double), ('max_iter', ctypes.c_uint64), ('deadline_ms', ctypes.c_uint64),
-                ('priority', ctypes.c_int), ('source', ctypes.c_int), ('column', ctypes.c_void_p), ('discard', ctypes.c_bool),
-                ('rest', ctypes.c_uint64 * 32)]
+from quarkd._quark import ffi, lib  # noqa: E402
 
 
 class Quark:
     """The few calls of libquark that are measured."""
 
-    def __init__(self, library, endpoint, local, server_key=None, key_file=None):
-        self.lib = ctypes.CDLL(library)
-        options, self.conn = Options(), ctypes.c_void_p()
-        self.lib.quark_options_init(ctypes.byref(options))
-        options.local, options.server_key, options.key_file = local, server_key, key_file
-        self.call('connect', endpoint.encode(), ctypes.byref(options), ctypes.byref(self.conn))
-        self.lib.quark_local.restype = ctypes.c_bool
-        assert self.lib.quark_local(self.conn) == local
+    def __init__(self, endpoint, local, server_key=None, key_file=None):
+        options, conn = ffi.new('quark_options_t *'), ffi.new('quark_connection_t **')
+        lib.quark_options_init(options)
+        options.local = local
+        if server_key:
+            keys = [ffi.new('char[]', key) for key in (server_key, key_file)]
+            options.server_key, options.key_file = keys
+        call(lib.quark_connect, endpoint.encode(), options, conn)
+        self.conn = conn[0]
+        assert lib.quark_local(self.conn) == local
 
-    def call(self, name, *arguments):
-        code = getattr(self.lib, 'quark_' + name)(*arguments, None)
-        assert code == 0, (name, code)
-
-    def up(self, field, nrhs, max_iter):
+    def up(self, field, nrhs, max_iter, buffer=None):
         """The request, and seconds until all have ended."""
-        params, request, result = Params(), ctypes.c_uint64(), ctypes.create_string_buffer(512)
-        self.lib.quark_params_init(ctypes.byref(params))
+        params, request, result = ffi.new('quark_params_t *'), ffi.new('uint64_t *'), ffi.new('quark_result_t *')
+        lib.quark_params_init(params)
         params.nrhs, params.max_iter, params.discard = nrhs, max_iter, max_iter == fake.ODD_STATUS
-        self.call('submit', self.conn, ctypes.byref(params), ctypes.byref(request), None)
+        call(lib.quark_submit, self.conn, params, request, ffi.NULL)
         start = time.perf_counter()
-        for _ in range(nrhs):
-            self.call('upload', self.conn, request, field.ctypes.data_as(ctypes.c_void_p), ctypes.c_size_t(field.nbytes))
         for i in range(nrhs):
-            self.call('wait', self.conn, request, ctypes.c_uint32(i), ctypes.c_int64(-1), result)
-        return request, time.perf_counter() - start
+            if buffer:
+                call(lib.quark_put, self.conn, request[0], i, buffer, 0)
+            else:
+                call(lib.quark_upload, self.conn, request[0], ffi.from_buffer(field), field.nbytes)
+        for i in range(nrhs):
+            call(lib.quark_wait, self.conn, request[0], i, -1, result)
+        return request[0], time.perf_counter() - start
 
-    def down(self, request, rhs, x):
+    def down(self, request, x):
         start = time.perf_counter()
-        self.call('download', self.conn, request, ctypes.c_uint32(rhs), x.ctypes.data_as(ctypes.c_void_p), ctypes.c_size_t(x.nbytes))
+        call(lib.quark_download, self.conn, request, 0, ffi.from_buffer(x), x.nbytes)
         return time.perf_counter() - start
 
+    def look(self, request, x):
+        view = ffi.new('quark_view_t *')
+        start = time.perf_counter()
+        call(lib.quark_view_open, self.conn, request, 0, ffi.from_buffer(x), x.nbytes, view)
+        assert view.mapped
+        lib.quark_view_close(view)
+        return time.perf_counter() - start
+
+    def release(self, request):
+        call(lib.quark_release, self.conn, request)
+
     def close(self):
-        self.lib.quark_close(self.conn)
+        lib.quark_close(self.conn)
+
+
+def call(function, *arguments):
+    err = ffi.new('quark_error_t *')
+    assert function(*arguments, err) == 0, ffi.string(err.text)
+
+
+def filled(field):
+    """A buffer with the field in it."""
+    buffer, data = ffi.new('quark_buffer_t **'), ffi.new('void **')
+    call(lib.quark_buffer_create, field.nbytes, buffer, data)
+    np.copyto(np.frombuffer(ffi.buffer(data[0], field.nbytes)), field)
+    return buffer[0]
 
 
 def spent_by(d):
@@ -78,31 +89,39 @@ def spent_by(d):
     return sum(int(n) for n in numbers[11:13]) / os.sysconf('SC_CLK_TCK')
 
 
-def spent(d):
-    """Processor seconds of this process and of quarkd so far."""
-    return np.array([time.process_time(), spent_by(d)])
+def cost(d, gb, work):
+    """GB/s, then processor seconds a GB of this process and of quarkd. work returns its seconds."""
+    begin = np.array([time.process_time(), spent_by(d)])
+    seconds = work()
+    spent = np.array([time.process_time(), spent_by(d)]) - begin
+    return [gb / seconds, *(spent / gb)]
 
 
-def measure(d, quark, field, nrhs):
-    """GB/s, then seconds a GB of client and daemon; up, then down."""
-    x, gb = np.ones_like(field), 1e-9 * nrhs * field.nbytes
-    begin = spent(d)
-    request, up = quark.up(field, nrhs, fake.ODD_STATUS)
-    up_cost = (spent(d) - begin) / gb
-    quark.call('release', quark.conn, request)
-    request, _ = quark.up(field, 1, 10000)
-    begin = spent(d)
-    down = sum(quark.down(request, 0, x) for _ in range(nrhs))
-    down_cost = (spent(d) - begin) / gb
+def measure(d, quark, field, nrhs, buffer):
+    """Lines of a table by name."""
+    gb, x, out = 1e-9 * nrhs * field.nbytes, np.ones_like(field), {}
+
+    def up(source):
+        def work():
+            request, seconds = quark.up(field, nrhs, fake.ODD_STATUS, source)
+            quark.release(request)
+            return seconds
+        return work
+    out['up'] = cost(d, gb, up(None))
+    if buffer:
+        out['up from a buffer'] = cost(d, gb, up(buffer))
+    request, _ = quark.up(field, 1, 10000, buffer)
+    out['down'] = cost(d, gb, lambda: sum(quark.down(request, x) for _ in range(nrhs)))
     assert np.array_equal(x, 2 * field)
-    quark.call('release', quark.conn, request)
-    return np.array([gb / up, *up_cost, gb / down, *down_cost])
+    if buffer:
+        out['mapped'] = cost(d, gb, lambda: sum(quark.look(request, x) for _ in range(nrhs)))
+    quark.release(request)
+    return out
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument('quarkd')
-    parser.add_argument('libquark')
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('build')
     parser.add_argument('--dims', default='32x32x32x32')
     parser.add_argument('--rhs', type=int, default=4)
     parser.add_argument('--repeat', type=int, default=3)
@@ -110,14 +129,16 @@ def main():
     field = np.random.default_rng(1).standard_normal(24 * int(np.prod([int(n) for n in a.dims.split('x')])))
     copy = min(timed(lambda: np.copyto(other, field)) for other in [np.ones_like(field)] for _ in range(3))
     print('%s: %.1f MB a field, memcpy %.2f GB/s' % (a.dims, 1e-6 * field.nbytes, 1e-9 * field.nbytes / copy))
-    with Case(a.quarkd).daemon(dims=a.dims) as d:
+    buffer = filled(field)
+    with Case(os.path.join(a.build, 'daemon/front/quarkd')).daemon(dims=a.dims) as d:
         for way in ('socket', 'shared'):
-            quark = Quark(a.libquark, d.endpoint, way == 'shared')
-            runs = np.array([measure(d, quark, field, a.rhs) for _ in range(a.repeat)])
+            quark = Quark(d.endpoint, way == 'shared')
+            runs = [measure(d, quark, field, a.rhs, buffer if way == 'shared' else None) for _ in range(a.repeat)]
             quark.close()
-            best = [runs[:, i].max() if i % 3 == 0 else runs[:, i].min() for i in range(6)]
-            for name, (rate, client, daemon) in (('up', best[:3]), ('down', best[3:])):
-                print('%-6s  %-4s  %5.2f GB/s   client %.2f s/GB   daemon %.2f s/GB' % (way, name, rate, client, daemon), flush=True)
+            for name in runs[0]:
+                numbers = np.array([run[name] for run in runs])
+                print('%-6s  %-16s  %5.2f GB/s   client %.2f s/GB   daemon %.2f s/GB'
+                      % (way, name, numbers[:, 0].max(), numbers[:, 1].min(), numbers[:, 2].min()), flush=True)
 
 
 def timed(function):
