@@ -9,9 +9,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence, Tuple, Type, Union, cast, overload
 
 import numpy as np
-from numpy.typing import DTypeLike
+from numpy.typing import DTypeLike, NDArray
 
-from . import arrays, errors, notebook
+from . import arrays, buffer, errors, notebook
 from . import source as sources
 from . import terms as term
 from ._quark import ffi, lib
@@ -147,6 +147,14 @@ class Connection(Setups):
     def _repr_html_(self) -> str:
         report = self.status()
         return notebook.table('quarkd %s at %s' % (report.version, self.endpoint), report.rows())
+
+    def empty(self, shape: Optional[Sequence[int]] = None, dtype: DTypeLike = 'complex128', *, setup: Name = None) -> NDArray[Any]:
+        """An array of zeros whose memory is sent without a copy, by any call that takes right-hand sides or links, of any connection.
+
+        shape: None: of one right-hand side. Parts of it are sent likewise if they are contiguous. It is to be kept for what comes next: new
+        memory takes longer to fill than memory that has been used. Errors: ValueError, ProcessError (no memory).
+        """
+        return buffer.empty(self.ready(setup).shape if shape is None else shape, dtype)
 
     # ---- solves ----
 

@@ -14,7 +14,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Type, T
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from . import arrays, errors, gauge
+from . import arrays, buffer, errors, gauge
 from . import source as sources
 from . import terms as term
 from ._quark import lib
@@ -198,6 +198,10 @@ class Bricks:
     @property
     def shape(self) -> Tuple[int, ...]:
         return self.shape_of()
+
+    def empty(self, shape: Optional[Sequence[int]] = None, dtype: DTypeLike = 'complex128') -> NDArray[Any]:
+        """Connection.empty, of this rank's brick."""
+        return buffer.empty(self.shape if shape is None else shape, dtype)
 
     # ---- calls, all of them collective ----
 

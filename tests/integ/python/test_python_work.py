@@ -6,7 +6,7 @@ from cli_case import CSW, DIMS, GAUGE, KAPPA, SHAPE, Case, h5py, np, random_sour
 from daemon import Daemon
 import smear_ref
 import quarkd
-from quarkd import gauge
+from quarkd import gauge, request
 
 MASS = 1 / (2 * KAPPA) - 4
 G5 = np.diag(ref.GAMMA5).real[:, None]
@@ -63,6 +63,84 @@ def links_from_memory_make_setups_and_are_sent_once(case):
             v.release()
         with quarkd.connect(d.endpoint) as q:  # of this user still, and without the arguments of before
             assert not q.upload_gauge(other.astype('complex64')).sent
+
+
+class Counted:
+    """libquark, whose calls of these names are counted."""
+
+    def __init__(self, lib, *names):
+        self._lib, self.calls = lib, dict.fromkeys(names, 0)
+
+    def __getattr__(self, name):
+        if name in self.calls:
+            self.calls[name] += 1
+        return getattr(self._lib, name)
+
+
+def mapping_at(array):
+    """The line of /proc/self/maps that an array is in."""
+    address = array.__array_interface__['data'][0]
+    with open('/proc/self/maps', encoding='utf-8') as f:
+        for line in f:
+            begin, end = (int(word, 16) for word in line.split()[0].split('-'))
+            if begin <= address < end:
+                return line
+    return ''
+
+
+def buffers_mapped():
+    with open('/proc/self/maps', encoding='utf-8') as f:
+        return sum('memfd:quark-buffer' in line for line in f)
+
+
+@tap.test
+def arrays_in_buffers_are_sent_from_where_they_are(case):
+    b, known = random_sources(4), request.lib
+    with case.daemon() as d:
+        d.wait_listening()
+        for local in (True, False):
+            counted = request.lib = Counted(known, 'quark_put', 'quark_upload')
+            try:
+                with quarkd.connect(d.endpoint, local=local) as q:
+                    one, many, links = q.empty(), q.empty((5,) + SHAPE), q.empty(SHAPE[:4] + (4, 3, 3))
+                    assert one.shape == SHAPE and not one.any() and 'memfd:quark-buffer' in mapping_at(one) and buffers_mapped() == 3
+                    many[1:] = b
+                    f = q.submit(many[2])
+                    futures = q.submit_many(many[1:])
+                    many[:] = 0  # the daemon has them
+                    assert off(case.op, f.result(), b[1]) < 1.01e-10
+                    assert all(off(case.op, g.result(), x) < 1.01e-10 for g, x in zip(futures, b))
+                    single = q.empty(SHAPE, 'complex64')
+                    single[...] = b[0]
+                    assert off(case.op, q.solve(single, tol=1e-6), b[0]) < 1e-5
+                    links[...] = noisy_links(5 + local)
+                    assert q.upload_gauge(links).sent and counted.calls == {'quark_put': 7, 'quark_upload': 0}, counted.calls
+                    many[1:] = b
+                    x = q.solve(many[1, ..., ::-1])  # has to be copied
+                    assert off(case.op, x, b[0][..., ::-1]) < 1.01e-10 and counted.calls == {'quark_put': 7, 'quark_upload': 1}, counted.calls
+                    slices = many[3, 1:]
+                    del one, many, links, single
+                    assert buffers_mapped() == 1 and np.array_equal(slices, b[2, 1:])
+                    del slices
+                    assert buffers_mapped() == 0
+            finally:
+                request.lib = known
+            assert mapping_at(x).count('/quarkd-') == local
+        with quarkd.connect(d.endpoint) as q:
+            raises(ValueError, lambda: q.empty((0, 3)), '(0, 3)')
+            raises(quarkd.ProcessError, lambda: q.empty((1 << 58,)), 'bytes')
+
+
+@tap.test
+def columns_are_the_memory_of_the_daemon(case):
+    with case.daemon('--slots=12') as d:
+        d.wait_listening()
+        with quarkd.connect(d.endpoint) as q:
+            prop = q.propagator('point:0,0,0,0', progress=False)
+            column = prop[3].numpy()
+            assert '/dev/shm/quarkd-' in mapping_at(column) and ' r--s ' in mapping_at(column)
+            assert np.shares_memory(column, prop[3].numpy()) and np.shares_memory(np.asarray(prop[3]), column)
+            assert not np.shares_memory(column, prop[4].numpy()) and prop.numpy().flags.writeable
 
 
 @tap.test
