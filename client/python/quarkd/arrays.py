@@ -1,13 +1,16 @@
-"""Arrays in and out: what a user has becomes a numpy array without a copy where that can be, and comes back as what it was."""
+"""Arrays in and out: what a user has becomes a numpy array without a copy where that can be, and comes back as what it was. Arrays in buffers are
+sent without a copy: a daemon on this machine reads them where they are."""
 from __future__ import annotations
 
+import math
 import sys
-from typing import Any, Callable, Tuple
+from typing import Any, Callable, Dict, Optional, Sequence, Tuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from ._quark import lib
+from . import errors
+from ._quark import ffi, lib
 
 Back = Callable[[NDArray[Any]], Any]
 CPU = 1  # kDLCPU
@@ -91,3 +94,34 @@ def whole(field: ArrayLike, parity: str) -> NDArray[Any]:
     out = np.zeros(front + lattice + array.shape[-2:], array.dtype)
     out[(slice(None),) * len(front) + (_sites(lattice, parity),)] = array.reshape(front + (-1,) + array.shape[-2:])
     return out
+
+
+_live: Dict[int, Tuple[int, Any]] = {}  # of buffers: address -> bytes, quark_buffer_t *
+
+
+def empty(shape: Sequence[int], dtype: DTypeLike = 'complex128') -> NDArray[Any]:
+    """An array in a buffer, of zeros. It goes with the last array that shares its memory. Errors: ValueError, ProcessError (no memory)."""
+    kind = np.dtype(dtype).newbyteorder('<')
+    size = math.prod(shape) * kind.itemsize
+    if size <= 0 or min(shape, default=1) < 0:
+        raise ValueError('an array of shape %s: must have elements' % (tuple(shape),))
+    buffer, data, err = ffi.new('quark_buffer_t **'), ffi.new('void **'), ffi.new('quark_error_t *')
+    errors.check(lib.quark_buffer_create(size, buffer, data, err), err)
+    address, made = int(ffi.cast('uintptr_t', data[0])), buffer[0]
+
+    def end(_: Any) -> None:
+        _live.pop(address, None)
+        lib.quark_buffer_destroy(made)
+    # The array holds the memoryview, that the pointer, and the end of the pointer destroys the buffer.
+    owner = ffi.gc(ffi.cast('char *', data[0]), end, size)
+    _live[address] = size, made
+    return np.frombuffer(ffi.buffer(owner, size), kind).reshape(shape)
+
+
+def buffer_of(array: NDArray[Any]) -> Optional[Tuple[Any, int]]:
+    """The buffer that a contiguous array is in, and where; None: it is elsewhere."""
+    address = int(array.__array_interface__['data'][0])
+    for start, (size, buffer) in list(_live.items()):
+        if start <= address and address + array.nbytes <= start + size:
+            return buffer, address - start
+    return None

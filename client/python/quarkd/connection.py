@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence, 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from . import arrays, buffer, errors, notebook
+from . import arrays, errors, notebook
 from . import source as sources
 from . import terms as term
 from ._quark import ffi, lib
@@ -118,6 +118,8 @@ class Connection(Setups):
     def ready(self, setup: Name = None, patience: Optional[float] = None) -> Report:
         """Waits until the daemon, or a setup, is ready, and returns its report. Errors: Timeout; that of a setup that has failed."""
         name = name_of(setup)
+        if name == 'default' and self.setup_name is None:
+            name = None
         if name is not None and name != self.setup_name:
             return self._ready_elsewhere(name, patience)
         give_up = time.monotonic() + (self.patience if patience is None else patience)
@@ -154,7 +156,7 @@ class Connection(Setups):
         shape: None: of one right-hand side. Parts of it are sent likewise if they are contiguous. It is to be kept for what comes next: new
         memory takes longer to fill than memory that has been used. Errors: ValueError, ProcessError (no memory).
         """
-        return buffer.empty(self.ready(setup).shape if shape is None else shape, dtype)
+        return arrays.empty(self.ready(setup).shape if shape is None else shape, dtype)
 
     # ---- solves ----
 

@@ -14,7 +14,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Type, T
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from . import arrays, buffer, errors, gauge
+from . import arrays, errors, gauge
 from . import source as sources
 from . import terms as term
 from ._quark import lib
@@ -201,7 +201,7 @@ class Bricks:
 
     def empty(self, shape: Optional[Sequence[int]] = None, dtype: DTypeLike = 'complex128') -> NDArray[Any]:
         """Connection.empty, of this rank's brick."""
-        return buffer.empty(self.shape if shape is None else shape, dtype)
+        return arrays.empty(self.shape if shape is None else shape, dtype)
 
     # ---- calls, all of them collective ----
 
@@ -283,11 +283,7 @@ class Bricks:
     def upload_gauge(self, links: Any, boundary: gauge.Boundary = None, *, plaquette: Optional[float] = None, keep: float = 0.0) -> BrickGauge:
         """Connection.upload_gauge of this rank's links. Nothing is gathered if the daemon has them."""
         array = self._together(lambda: gauge.take(links))
-        part, (t, z, y, x) = array.shape[:4], self._edges(array.shape[:4])
-        dims = [g * n for g, n in zip(self.grid, reversed(part))]
-        it, iz, iy, ix = np.meshgrid(*(np.arange(b, b + n, dtype=np.uint64) for b, n in zip((t, z, y, x), part)), indexing='ij')
-        sites = ((it * np.uint64(dims[2]) + iz) * np.uint64(dims[1]) + iy) * np.uint64(dims[0]) + ix
-        digest = sum(self.comm.allgather(gauge.digest(array, sites.ravel()))) % 2**64
+        dims, digest = [g * n for g, n in zip(self.grid, reversed(array.shape[:4]))], self.digest(array)
         made: List[gauge.Gauge] = []
         opened: List[Request] = []
 
@@ -309,6 +305,15 @@ class Bricks:
             return made[0].unitarity, made[0].sent
         unitarity, sent = self._together(end) if token else self._root(end)
         return BrickGauge(digest, tuple(dims), sent, unitarity, gauge.boundary_text(boundary), made[0] if made and not self.rank else None)
+
+    def digest(self, links: Any) -> int:
+        """quarkd.gauge.digest of the links of all ranks."""
+        array = self._together(lambda: gauge.take(links))
+        part, (t, z, y, x) = array.shape[:4], self._edges(array.shape[:4])
+        dims = [g * n for g, n in zip(self.grid, reversed(part))]
+        it, iz, iy, ix = np.meshgrid(*(np.arange(b, b + n, dtype=np.uint64) for b, n in zip((t, z, y, x), part)), indexing='ij')
+        sites = ((it * np.uint64(dims[2]) + iz) * np.uint64(dims[1]) + iy) * np.uint64(dims[0]) + ix
+        return int(sum(self.comm.allgather(gauge.digest(array, sites.ravel()))) % 2**64)
 
     def _edges(self, part: Sequence[int]) -> Tuple[int, ...]:
         """Where this rank's part begins: t, z, y, x."""

@@ -10,7 +10,7 @@ from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 import numpy as np
 from numpy.typing import NDArray
 
-from . import buffer, errors
+from . import arrays, errors
 from ._quark import ffi, lib
 from .handle import SLICE_MS, Handle
 
@@ -143,7 +143,7 @@ class Request:
 
     def upload(self, array: NDArray[Any]) -> None:
         """Sends a contiguous array, all right-hand sides. It can be written again then."""
-        found = buffer.find(array)
+        found = arrays.buffer_of(array)
         if found and array.nbytes == self.nrhs * self.bytes:
             self._put(*found)
             return

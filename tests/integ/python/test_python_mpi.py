@@ -37,16 +37,17 @@ def bricks_of_four_ranks_are_the_whole(case):
 
 
 @tap.test
-def fields_of_pyquda_are_solved_on_one_rank_and_on_four(case):
-    """Against the oracle, isotropic and anisotropic."""
-    folder = os.path.join(os.path.dirname(PROGRAM), 'standin')
-    env = dict(os.environ, PYTHONPATH=os.pathsep.join([folder, os.environ['PYTHONPATH']]))
+def fields_of_pyquda_and_gpt_are_solved_on_one_rank_and_on_four(case):
+    """Against the oracle, isotropic and anisotropic. Fields of GPT on four ranks by the way, whose numbers go by t first."""
+    here = os.path.dirname(PROGRAM)
+    env = dict(os.environ, PYTHONPATH=os.pathsep.join([os.path.join(here, 'standin'), os.environ['PYTHONPATH']]))
     with case.daemon('--slots=12') as d:
         d.wait_listening()
         np.save(d.path('b.npy'), random_sources(2))
         np.save(d.path('links.npy'), noisy_links(6))
-        for ranks, start in ('1', []), ('4', [sys.argv[6], '-np', '4']):
-            run = [*start, sys.executable, '-m', 'mpi4py', os.path.join(os.path.dirname(PROGRAM), 'pyquda_program.py'), d.endpoint, d.folder.name, ranks]
+        on_four = [sys.argv[6], '-np', '4']
+        for start, program, *ranks in ([], 'pyquda_program.py', '1'), (on_four, 'pyquda_program.py', '4'), (on_four, 'gpt_program.py'):
+            run = [*start, sys.executable, '-m', 'mpi4py', os.path.join(here, program), d.endpoint, d.folder.name, *ranks]
             done = subprocess.run(run, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=100, env=env)
             assert done.returncode == 0 and 'all is well' in done.stdout, done.stdout
 
