@@ -6,6 +6,7 @@
 
 enum { VERSION = 1, BY_BLOCKS, BIND_BYTES = 2 * QK_CLIENT_ID, BLOCK = QK_CHUNK_MAX };
 
+static const uint8_t ZEROS[1 << 16]; /* divides a block */
 static const uint8_t MAGIC[4] = {'Q', 'K', 'D', 'F'};
 
 static void put(uint8_t *p, int bytes, uint64_t v) {
@@ -26,6 +27,15 @@ static qk_status_t blame(qk_frame_fault_t *fault, qk_status_t status, const char
 
 uint64_t qk_checksum(const void *data, size_t bytes) {
   return XXH3_64bits(data, bytes);
+}
+
+size_t qk_frame_payload(const qk_frame_t *frame) {
+  return frame->kind == QK_FRAME_UPLOAD_ZERO ? 0 : frame->chunk_bytes;
+}
+
+/* 0 for a run of zeros. */
+static uint64_t sum_of(const qk_frame_t *frame, const void *payload) {
+  return frame->kind == QK_FRAME_UPLOAD_ZERO ? 0 : qk_checksum(payload, frame->chunk_bytes);
 }
 
 bool qk_frame_is_last(const qk_frame_t *frame) {
@@ -51,13 +61,12 @@ static qk_status_t check_bind(const qk_frame_t *f, qk_frame_fault_t *fault) {
   return QK_OK;
 }
 
-static qk_status_t check_chunk(const qk_frame_t *f, qk_frame_fault_t *fault) {
+static qk_status_t check_chunk(const qk_frame_t *f, uint64_t most, qk_frame_fault_t *fault) {
   if (f->request == 0) return blame(fault, QK_BAD_PROTOCOL, "request", 0, 1);
   if (f->rhs >= QK_REQUEST_RHS_MAX)
     return blame(fault, QK_TOO_LARGE, "rhs", f->rhs, QK_REQUEST_RHS_MAX - 1);
   if (f->chunk_bytes == 0) return blame(fault, QK_BAD_PROTOCOL, "chunk_bytes", 0, 1);
-  if (f->chunk_bytes > QK_CHUNK_MAX)
-    return blame(fault, QK_TOO_LARGE, "chunk_bytes", f->chunk_bytes, QK_CHUNK_MAX);
+  if (f->chunk_bytes > most) return blame(fault, QK_TOO_LARGE, "chunk_bytes", f->chunk_bytes, most);
   if (f->field_bytes < f->chunk_bytes)
     return blame(fault, QK_BAD_PROTOCOL, "chunk_bytes", f->chunk_bytes, f->field_bytes);
   if (f->offset > f->field_bytes - f->chunk_bytes)
@@ -74,16 +83,18 @@ static qk_status_t check(const qk_frame_t *f, qk_frame_fault_t *fault) {
     return check_bind(f, fault);
   case QK_FRAME_UPLOAD:
   case QK_FRAME_DOWNLOAD:
-    return check_chunk(f, fault);
+    return check_chunk(f, QK_CHUNK_MAX, fault);
+  case QK_FRAME_UPLOAD_ZERO:
+    return check_chunk(f, QK_ZEROS_MAX, fault);
   }
-  return blame(fault, QK_BAD_PROTOCOL, "kind", (uint64_t)f->kind, QK_FRAME_DOWNLOAD);
+  return blame(fault, QK_BAD_PROTOCOL, "kind", (uint64_t)f->kind, QK_FRAME_UPLOAD_ZERO);
 }
 
 qk_status_t qk_frame_encode(qk_frame_t *frame, const void *payload, uint8_t header[QK_FRAME_HEADER],
                             qk_frame_fault_t *fault) {
   qk_status_t s = check(frame, fault);
   if (s != QK_OK) return s;
-  frame->chunk_checksum = qk_checksum(payload, frame->chunk_bytes);
+  frame->chunk_checksum = sum_of(frame, payload);
   return qk_frame_encode_summed(frame, header, fault);
 }
 
@@ -131,12 +142,10 @@ qk_status_t qk_frame_decode(const void *message, size_t bytes, qk_frame_t *frame
                   .field_checksum = get(h + 48, 8)};
   qk_status_t s = check(&f, fault);
   if (s != QK_OK) return s;
-  size_t present = bytes - QK_FRAME_HEADER;
-  if (present < f.chunk_bytes)
-    return blame(fault, QK_TRUNCATED, "payload bytes", present, f.chunk_bytes);
-  if (present > f.chunk_bytes)
-    return blame(fault, QK_BAD_PROTOCOL, "payload bytes", present, f.chunk_bytes);
-  sum = qk_checksum(h + QK_FRAME_HEADER, f.chunk_bytes);
+  const size_t present = bytes - QK_FRAME_HEADER, expected = qk_frame_payload(&f);
+  if (present < expected) return blame(fault, QK_TRUNCATED, "payload bytes", present, expected);
+  if (present > expected) return blame(fault, QK_BAD_PROTOCOL, "payload bytes", present, expected);
+  sum = sum_of(&f, h + QK_FRAME_HEADER);
   if (f.chunk_checksum != sum)
     return blame(fault, QK_BAD_CHECKSUM, "chunk_checksum", f.chunk_checksum, sum);
   *frame = f;
@@ -204,6 +213,36 @@ void qk_field_hash_update(qk_field_hash_t *hash, const void *data, size_t bytes)
     XXH3_64bits_update(hash->block, from + at, n);
     hash->part += n;
     if (hash->part == BLOCK) qk_field_hash_end_block(hash);
+  }
+}
+
+static void add_zeros(qk_field_hash_t *hash, size_t bytes) {
+  for (size_t n; bytes > 0; bytes -= n) {
+    n = bytes < sizeof ZEROS ? bytes : sizeof ZEROS;
+    qk_field_hash_update(hash, ZEROS, n);
+  }
+}
+
+/* A whole block, none having begun. */
+static void add_zero_block(qk_field_hash_t *hash) {
+  static _Atomic uint64_t known; /* its checksum */
+  const uint64_t checksum = known;
+  if (checksum != 0) {
+    qk_field_hash_add_block(hash, checksum);
+    return;
+  }
+  add_zeros(hash, BLOCK);
+  known = hash->latest;
+}
+
+void qk_field_hash_zeros(qk_field_hash_t *hash, uint64_t bytes) {
+  for (size_t n; bytes > 0; bytes -= n) {
+    n = BLOCK - (hash->by_blocks ? hash->part : 0);
+    if (n > bytes) n = bytes;
+    if (hash->by_blocks && n == BLOCK)
+      add_zero_block(hash);
+    else
+      add_zeros(hash, n);
   }
 }
 

@@ -8,10 +8,11 @@
  *        6     2  kind             qk_frame_kind_t
  *        8     8  request          request number; 0 for BIND and BOUND
  *       16     4  rhs              index of the right-hand side in its request
- *       20     4  chunk_bytes      payload of this message, 1 .. 1 MiB (0 for BOUND)
+ *       20     4  chunk_bytes      payload of this message, 1 .. 1 MiB (0 for BOUND); of UPLOAD_ZERO
+ *                                  bytes of the field, 1 .. 2 GiB, without payload
  *       24     8  field_bytes      the whole field
  *       32     8  offset           of this chunk in the field
- *       40     8  chunk_checksum   xxh3-64 of the payload
+ *       40     8  chunk_checksum   xxh3-64 of the payload, 0 for UPLOAD_ZERO
  *       48     8  field_checksum   xxh3-64 of the whole field in the last chunk, 0 in the others
  *       56     8  header_checksum  xxh3-64 of the 56 bytes before
  *
@@ -37,10 +38,11 @@ extern "C" {
 #endif
 
 typedef enum qk_frame_kind {
-  QK_FRAME_BIND = 1, /* client: payload is client id and session token, 32 bytes */
-  QK_FRAME_BOUND,    /* server: the data connection belongs to the session now; no payload */
-  QK_FRAME_UPLOAD,   /* client: a chunk of a right-hand side */
-  QK_FRAME_DOWNLOAD, /* server: a chunk of a solution */
+  QK_FRAME_BIND = 1,    /* client: payload is client id and session token, 32 bytes */
+  QK_FRAME_BOUND,       /* server: the data connection belongs to the session now; no payload */
+  QK_FRAME_UPLOAD,      /* client: a chunk of a right-hand side */
+  QK_FRAME_DOWNLOAD,    /* server: a chunk of a solution */
+  QK_FRAME_UPLOAD_ZERO, /* client: a run of zero bytes of a right-hand side; no payload */
 } qk_frame_kind_t;
 
 typedef struct qk_frame {
@@ -61,7 +63,10 @@ typedef struct qk_frame_fault {
   uint64_t value, limit;
 } qk_frame_fault_t;
 
-/* Writes the header for `payload` (frame->chunk_bytes bytes), whose checksum is computed here and
+/* Bytes of payload that come with the header. */
+size_t qk_frame_payload(const qk_frame_t *frame);
+
+/* Writes the header for `payload` (qk_frame_payload bytes), whose checksum is computed here and
  * stored in frame->chunk_checksum. The frame must be one that decode would take. */
 qk_status_t qk_frame_encode(qk_frame_t *frame, const void *payload, uint8_t header[QK_FRAME_HEADER],
                             qk_frame_fault_t *fault);
@@ -88,6 +93,8 @@ qk_field_hash_t *qk_field_hash_create(void);
 void qk_field_hash_destroy(qk_field_hash_t *hash);
 void qk_field_hash_init(qk_field_hash_t *hash, bool by_blocks);
 void qk_field_hash_update(qk_field_hash_t *hash, const void *data, size_t bytes);
+/* The same for so many zero bytes. By blocks it takes hardly any time. */
+void qk_field_hash_zeros(qk_field_hash_t *hash, uint64_t bytes);
 /* By blocks: in place of update, for the next block, all of which is known by its checksum. */
 void qk_field_hash_add_block(qk_field_hash_t *hash, uint64_t checksum);
 /* By blocks: ends a shorter one, which is the last. The checksum of the latest block. */

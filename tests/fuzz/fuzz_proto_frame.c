@@ -25,7 +25,9 @@ static void put64(uint8_t *p, uint64_t v) {
 /* The message as a peer would make it that only lies in the other fields. */
 static void mend(uint8_t *message, size_t size) {
   memcpy(message, "QKDF\1", 6);
-  put64(message + 40, qk_checksum(message + QK_FRAME_HEADER, size - QK_FRAME_HEADER));
+  const bool zeros = message[6] == QK_FRAME_UPLOAD_ZERO && size == QK_FRAME_HEADER;
+  const uint64_t sum = qk_checksum(message + QK_FRAME_HEADER, size - QK_FRAME_HEADER);
+  put64(message + 40, zeros ? 0 : sum);
   put64(message + 56, qk_checksum(message, 56));
 }
 
@@ -79,7 +81,8 @@ static void decode(const uint8_t *message, size_t size) {
     promise(fault.field && fault.field[0]);
     return;
   }
-  promise(payload == message + QK_FRAME_HEADER && frame.chunk_bytes == size - QK_FRAME_HEADER);
+  promise(payload == message + QK_FRAME_HEADER);
+  promise(qk_frame_payload(&frame) == size - QK_FRAME_HEADER);
   again = frame;
   promise(qk_frame_encode(&again, payload, header, &fault) == QK_OK);
   promise(memcmp(header, message, sizeof header) == 0);

@@ -126,8 +126,9 @@ Test(frame, names_the_field_that_is_wrong) {
       {0, 4, 0x41414141, QK_BAD_PROTOCOL, "magic"},
       {4, 2, 3, QK_UNSUPPORTED, "version"},
       {6, 2, 0, QK_BAD_PROTOCOL, "kind"},
-      {6, 2, 5, QK_BAD_PROTOCOL, "kind"},
-      {6, 2, 1, QK_BAD_PROTOCOL, "request"}, /* BIND with a request */
+      {6, 2, 6, QK_BAD_PROTOCOL, "kind"},
+      {6, 2, 5, QK_BAD_PROTOCOL, "payload bytes"}, /* UPLOAD_ZERO with a payload */
+      {6, 2, 1, QK_BAD_PROTOCOL, "request"},       /* BIND with a request */
       {8, 8, 0, QK_BAD_PROTOCOL, "request"},
       {16, 4, 1024, QK_TOO_LARGE, "rhs"},
       {20, 4, 0, QK_BAD_PROTOCOL, "chunk_bytes"},
@@ -258,4 +259,88 @@ Test(frame, version_2_says_what_the_checksum_is_of) {
   cr_assert_eq(decode(m, QK_FRAME_HEADER + 32, &field), QK_UNSUPPORTED);
   cr_assert_str_eq(field, "version");
   free(m);
+}
+
+/* ---- runs of zeros --------------------------------------------------------------------------- */
+
+static qk_frame_t run_of_zeros(void) {
+  return (qk_frame_t){.kind = QK_FRAME_UPLOAD_ZERO,
+                      .request = 7,
+                      .rhs = 1,
+                      .chunk_bytes = QK_ZEROS_MAX,
+                      .field_bytes = 1ull << 40,
+                      .offset = 3};
+}
+
+Test(frame, a_run_of_zeros_is_a_header) {
+  qk_frame_t in = run_of_zeros(), out;
+  uint8_t m[QK_FRAME_HEADER + 1];
+  const uint8_t *data;
+  const char *field;
+  qk_frame_fault_t fault;
+  in.chunk_checksum = 5;
+  cr_assert_eq(qk_frame_encode(&in, NULL, m, &fault), QK_OK);
+  cr_assert_eq(qk_frame_decode(m, QK_FRAME_HEADER, &out, &data, &fault), QK_OK);
+  cr_assert_eq(out.kind, QK_FRAME_UPLOAD_ZERO);
+  cr_assert_eq(out.chunk_bytes, QK_ZEROS_MAX);
+  cr_assert_eq(out.chunk_checksum, 0);
+  cr_assert_eq(qk_frame_payload(&out), 0);
+  cr_assert_eq(decode(m, QK_FRAME_HEADER + 1, &field), QK_BAD_PROTOCOL);
+  cr_assert_str_eq(field, "payload bytes");
+}
+
+Test(frame, names_what_is_wrong_with_a_run_of_zeros) {
+  static const struct {
+    int offset, bytes;
+    uint64_t value;
+    qk_status_t status;
+    const char *field;
+  } cases[] = {
+      {8, 8, 0, QK_BAD_PROTOCOL, "request"},
+      {16, 4, 1024, QK_TOO_LARGE, "rhs"},
+      {20, 4, 0, QK_BAD_PROTOCOL, "chunk_bytes"},
+      {20, 4, QK_ZEROS_MAX + 1ull, QK_TOO_LARGE, "chunk_bytes"},
+      {20, 4, UINT32_MAX, QK_TOO_LARGE, "chunk_bytes"},
+      {24, 8, QK_ZEROS_MAX - 1ull, QK_BAD_PROTOCOL, "chunk_bytes"},
+      {32, 8, (1ull << 40) - QK_ZEROS_MAX + 1, QK_BAD_PROTOCOL, "offset"},
+      {40, 8, 1, QK_BAD_CHECKSUM, "chunk_checksum"},
+      {48, 8, 1, QK_BAD_PROTOCOL, "field_checksum"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    qk_frame_t f = run_of_zeros();
+    uint8_t m[QK_FRAME_HEADER];
+    const char *field;
+    qk_frame_fault_t fault;
+    cr_assert_eq(qk_frame_encode(&f, NULL, m, &fault), QK_OK);
+    patch(m, cases[i].offset, cases[i].bytes, cases[i].value);
+    cr_expect_eq(decode(m, QK_FRAME_HEADER, &field), cases[i].status, "case %zu", i);
+    cr_expect_str_eq(field, cases[i].field, "case %zu: %s", i, field);
+  }
+}
+
+/* The checksum of a field that is zero but for some bytes, zeros as runs. */
+static uint64_t sum_with_runs(const uint8_t *data, size_t n, size_t first, size_t count,
+                              bool by_blocks) {
+  qk_field_hash_t *hash = qk_field_hash_create();
+  qk_field_hash_init(hash, by_blocks);
+  qk_field_hash_zeros(hash, first);
+  qk_field_hash_update(hash, data + first, count);
+  qk_field_hash_zeros(hash, n - first - count);
+  const uint64_t sum = qk_field_hash_digest(hash);
+  qk_field_hash_destroy(hash);
+  return sum;
+}
+
+Test(frame, checksum_of_zeros_is_that_of_their_bytes) {
+  const size_t n = 3 * QK_CHUNK_MAX + 7;
+  const size_t begin[] = {0, 1, 65536, QK_CHUNK_MAX - 1, QK_CHUNK_MAX, 2 * QK_CHUNK_MAX + 5, n - 9};
+  uint8_t *data = malloc(n);
+  for (size_t i = 0; i < sizeof begin / sizeof *begin; i++)
+    for (size_t count = 0; count <= 9; count += 9) {
+      memset(data, 0, n);
+      memset(data + begin[i], 0x5a, count);
+      cr_expect_eq(sum_with_runs(data, n, begin[i], count, false), qk_checksum(data, n));
+      cr_expect_eq(qk_field_check(data, n, sum_with_runs(data, n, begin[i], count, true)), QK_OK);
+    }
+  free(data);
 }
