@@ -179,6 +179,63 @@ static void an_object_that_shrinks_is_an_error(qk_comm_t *comm, qk_wire_t *wire,
   drop(comm, v, bytes);
 }
 
+/* Whether real i of the part, of two vectors, is in the span that its vector is said to have. */
+static bool in_span(qk_wire_t *wire, const qk_segment_t *segment, int64_t i) {
+  size_t at, bytes;
+  const size_t place = (size_t)i * sizeof(double);
+  qk_segment_span(wire, segment, place >= qk_wire_vector_bytes(wire, true), &at, &bytes);
+  return place >= at && place < at + bytes;
+}
+
+static void read_slab(qk_comm_t *comm, qk_wire_t *wire, const qk_geom_t *g, uint32_t first,
+                      uint32_t count) {
+  static const double BESIDE = -7;
+  const int64_t vector = g->local_volume * 24;
+  double *part = malloc(qk_wire_part_bytes(wire, true));
+  const qk_input_t input = {name, true, QK_FULL, {true, first, count}};
+  qk_segment_t segment;
+  qk_err_t err = {0};
+  int64_t wrong = 0, inside = 0;
+  CHECK(qk_segment_open_input(wire, &input, &segment, &err) == QK_OK);
+  for (int64_t i = 0; i < 2 * vector; i++) part[i] = BESIDE;
+  CHECK(qk_segment_read(wire, &segment, part, &err) == QK_OK);
+  for (int64_t i = 0; i < 2 * vector; i++) {
+    const int64_t site = global_site(g, i % vector / 24), t = site / (g->volume / g->global[3]);
+    const bool in = t >= first && t < (int64_t)first + count;
+    inside += in;
+    wrong += in != in_span(wire, &segment, i);
+    if (in)
+      wrong += part[i] != value(site + i / vector * g->volume, (int)(i % 24));
+    else if (qk_comm_rank(comm) > 0)
+      wrong += part[i] != BESIDE;
+  }
+  CHECK(wrong == 0);
+  CHECK((qk_segment_pieces(wire, &segment) == 0) == (inside == 0));
+  qk_segment_close(&segment);
+  free(part);
+}
+
+static void no_more_than_the_slab_is_read(qk_comm_t *comm, qk_geom_t g) {
+  const size_t bytes = 2 * (size_t)g.volume * 24 * sizeof(double);
+  const uint32_t slices = (uint32_t)g.global[3];
+  qk_wire_t *wire;
+  qk_segment_t segment;
+  qk_err_t err = {0};
+  g.inner = 2;
+  CHECK(qk_wire_create(&g, &wire, &err) == QK_OK);
+  double *v = make(comm, bytes);
+  for (int64_t i = 0; v != NULL && i < 2 * g.volume * 24; i++) v[i] = value(i / 24, (int)(i % 24));
+  meet(comm);
+  for (uint32_t first = 0; first <= slices; first++)
+    for (uint32_t count = 0; first + count <= slices; count += count / 2 + 1)
+      read_slab(comm, wire, &g, first, count);
+  const qk_input_t beyond = {name, true, QK_FULL, {true, slices, 1}};
+  CHECK(qk_segment_open_input(wire, &beyond, &segment, &err) == QK_BAD_ARGUMENT);
+  CHECK(segment.fd == -1);
+  drop(comm, v, bytes);
+  qk_wire_destroy(wire);
+}
+
 static void run(qk_comm_t *comm, const int dims[4]) {
   qk_geom_t geom;
   qk_wire_t *wire;
@@ -193,6 +250,7 @@ static void run(qk_comm_t *comm, const int dims[4]) {
     parts_of_one_parity_are_read_and_written(comm, wire, &geom, odd);
   wrong_names_and_sizes_are_refused_on_all_ranks(comm, wire, &geom);
   an_object_that_shrinks_is_an_error(comm, wire, &geom);
+  no_more_than_the_slab_is_read(comm, geom);
   qk_wire_destroy(wire);
 }
 

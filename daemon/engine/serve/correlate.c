@@ -162,8 +162,7 @@ qk_status_t qk_correlator_begin(qk_correlator_t *r, const qk_correlate_t *what, 
 /* ---- columns --------------------------------------------------------------------------------- */
 
 typedef struct column {
-  const char *name;
-  bool is_double;
+  qk_input_t input;
   const qk_field_t *field;
   int rhs;
 } column_t;
@@ -171,8 +170,11 @@ typedef struct column {
 static column_t column_of(const qk_correlator_t *r, int k) {
   const int rhs = k % QK_PROPAGATOR_COLUMNS;
   if (k < QK_PROPAGATOR_COLUMNS)
-    return (column_t){r->what.a[rhs], r->what.a_double, r->field[0], rhs};
-  return (column_t){r->what.b[rhs], r->what.b_double, r->field[1], rhs};
+    return (column_t){{.name = r->what.a[rhs], .is_double = r->what.a_double, .parity = QK_FULL},
+                      r->field[0],
+                      rhs};
+  return (column_t){
+      {.name = r->what.b[rhs], .is_double = r->what.b_double, .parity = QK_FULL}, r->field[1], rhs};
 }
 
 /* Half of the buffers are for contractions where sources come, too. */
@@ -222,8 +224,7 @@ static qk_status_t begin_columns(qk_correlator_t *r, int lacking, qk_err_t *verd
   while (r->begun < r->columns && status == QK_OK && verdict->code == QK_OK) {
     const column_t c = column_of(r, r->begun);
     if (qk_correlator_wants(r) == 0 && qk_staging_vacant(r->stage) <= lacking) break;
-    status =
-        qk_staging_load(r->stage, c.name, c.is_double, QK_FULL, &r->buffer[r->begun], verdict, err);
+    status = qk_staging_load(r->stage, &c.input, &r->buffer[r->begun], verdict, err);
     if (r->buffer[r->begun] == NULL) break;
     r->begun++;
   }
@@ -237,7 +238,7 @@ static qk_status_t read_columns(qk_correlator_t *r, qk_tick_fn *tick, void *arg,
   for (; r->here < r->columns && status == QK_OK; r->here++) {
     const column_t c = column_of(r, r->here);
     tick(arg);
-    status = qk_field_io_read(r->port, c.name, c.is_double, QK_FULL, one, c.field, c.rhs, err);
+    status = qk_field_io_read(r->port, &c.input, one, c.field, c.rhs, err);
   }
   return status;
 }

@@ -208,9 +208,8 @@ static qk_status_t begin_loads(qk_inflight_t *inflight, qk_err_t *err) {
     if (entry->buffer != NULL || !qk_entry_is_staged(inflight, entry)) continue;
     if (is_first(entry) && !has_buffer(inflight, entry)) make_buffer(inflight);
     if (!has_buffer(inflight, entry)) break;
-    qk_status_t status =
-        qk_staging_load(inflight->stage, entry->fill.shm_in, entry->fill.in_double,
-                        qk_fill_subset(entry->fill.in_parity), &entry->buffer, &verdict, err);
+    const qk_input_t input = qk_fill_input(&entry->fill);
+    qk_status_t status = qk_staging_load(inflight->stage, &input, &entry->buffer, &verdict, err);
     if (status != QK_OK) return status;
     if (verdict.code == QK_OK) continue;
     qk_entry_refuse(inflight, i, &verdict);

@@ -130,6 +130,9 @@ static qk_status_t parse_column(const Quark__Engine__Fill *m, int vectors, qk_fi
 static qk_status_t parse_input(const Quark__Engine__Fill *m, qk_fill_t *f, qk_err_t *err) {
   const bool sequential = !f->upload && f->source == QK_SOURCE_HELD;
   f->in_double = f->is_double;
+  f->slab = (qk_slab_t){m->has_slab_count, m->slab_first, m->slab_count};
+  if (m->has_slab_first != m->has_slab_count || (m->has_slab_count && !f->upload))
+    return qk_fail(err, QK_BAD_ARGUMENT, "slab_first, slab_count: both, of an upload, or none");
   if (!f->upload && !sequential) return QK_OK;
   if (sequential && m->has_in_dtype) {
     qk_status_t status = parse_dtype("in_dtype", m->in_dtype, &f->in_double, err);
@@ -154,6 +157,10 @@ static qk_status_t parse_source(const Quark__Engine__Fill *m, int vectors, qk_fi
 qk_subset_t qk_fill_subset(Quark__Parity parity) {
   if (parity == QUARK__PARITY__PARITY_ALL) return QK_FULL;
   return parity == QUARK__PARITY__PARITY_EVEN ? QK_EVEN : QK_ODD;
+}
+
+qk_input_t qk_fill_input(const qk_fill_t *fill) {
+  return (qk_input_t){fill->shm_in, fill->in_double, qk_fill_subset(fill->in_parity), fill->slab};
 }
 
 Quark__Parity qk_fill_source_parity(Quark__Work work, Quark__Parity parity) {

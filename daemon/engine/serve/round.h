@@ -19,6 +19,7 @@
 #include "daemon/engine/lattice/gamma_basis.h"
 #include "daemon/engine/setup/load.h"
 #include "daemon/engine/setup/mg_health.h"
+#include "daemon/engine/transfer/wire.h"
 #include "proto/engine.pb-c.h"
 #include "proto/fill_hint.h"
 #include "proto/limits.h"
@@ -36,6 +37,7 @@ typedef struct qk_fill {
   bool in_double;      /* shm_in; of an upload as is_double */
   qk_smearing_t smear; /* of the source */
   char shm_in[QK_SHM_NAME_MAX + 1];
+  qk_slab_t slab;                    /* of an upload */
   char shm_out[QK_SHM_NAME_MAX + 1]; /* empty: the solution goes nowhere */
   bool is_double;
   qk_gamma_basis_t basis;
@@ -53,6 +55,8 @@ typedef struct qk_fill {
 } qk_fill_t;
 
 qk_subset_t qk_fill_subset(Quark__Parity parity);
+/* What stands in shm_in. */
+qk_input_t qk_fill_input(const qk_fill_t *fill);
 /* Where the source stands: where the result does, but for hops. Pure. */
 Quark__Parity qk_fill_source_parity(Quark__Work work, Quark__Parity parity);
 

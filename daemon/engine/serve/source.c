@@ -61,9 +61,8 @@ static qk_status_t read_vector(const sources_t *s, int i, const double matrix[4]
   const qk_fill_t *fill = s->fill[i];
   qk_err_t *verdict = &s->verdict[i], lost = {0};
   qk_buffer_t *buffer = s->buffer[i];
-  if (buffer == NULL)
-    return qk_field_io_read(s->port, fill->shm_in, fill->in_double, qk_fill_subset(fill->in_parity),
-                            matrix, field, rhs, verdict);
+  const qk_input_t input = qk_fill_input(fill);
+  if (buffer == NULL) return qk_field_io_read(s->port, &input, matrix, field, rhs, verdict);
   s->buffer[i] = NULL;
   qk_status_t status = qk_staging_import(s->stage, 1, &buffer, matrix, field, rhs, verdict, &lost);
   if (status == QK_OK) return verdict->code;

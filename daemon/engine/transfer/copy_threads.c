@@ -32,7 +32,7 @@ static bool take(qk_copy_threads_t *m, share_t *share) {
   if (m->stop) return false;
   const int k = m->line[0].first ? 0 : 1;
   qk_move_t *move = m->line[k].first;
-  const int64_t pieces = qk_wire_pieces(m->wire);
+  const int64_t pieces = qk_segment_pieces(m->wire, &move->segment);
   *share = (share_t){move, move->piece, move->write ? pieces : 1};
   move->piece += share->count;
   if (move->piece == pieces) {
@@ -99,8 +99,9 @@ void qk_copy_threads_destroy(qk_copy_threads_t *m) {
 void qk_copy_threads_start(qk_copy_threads_t *m, qk_move_t *move) {
   move->next = NULL;
   move->piece = 0;
-  move->left = qk_wire_pieces(m->wire);
+  move->left = qk_segment_pieces(m->wire, &move->segment);
   move->err = (qk_err_t){0};
+  if (move->left == 0) return;
   pthread_mutex_lock(&m->lock);
   const int k = move->write ? 0 : 1;
   *m->line[k].last = move;

@@ -40,15 +40,31 @@ void qk_field_io_destroy(qk_field_io_t *port) {
   qk_free(port);
 }
 
-/* Within the pieces of the pinned buffer. */
-static void copy(const qk_field_io_t *port, bool is_double, qk_copy_t kind) {
-  const size_t bytes = qk_wire_part_bytes(port->wire, is_double);
+/* Bytes [at, end), within the pieces of the pinned buffer. */
+static void copy(const qk_field_io_t *port, size_t at, size_t end, qk_copy_t kind) {
   char *host = port->part, *device = port->vector;
   const bool out = kind == QK_COPY_TO_HOST;
-  for (size_t at = 0; at < bytes; at += QK_PINNED_PIECE) {
-    const size_t n = bytes - at < QK_PINNED_PIECE ? bytes - at : QK_PINNED_PIECE;
+  for (size_t n; at < end; at += n) {
+    n = QK_PINNED_PIECE - at % QK_PINNED_PIECE;
+    if (n > end - at) n = end - at;
     qk_dev_copy(port->dev, (out ? host : device) + at, (out ? device : host) + at, n, kind);
   }
+}
+
+static void zero(const qk_field_io_t *port, size_t at, size_t end) {
+  const qk_device_t *dev = port->dev;
+  if (at == end || !qk_dev_ok(dev)) return;
+  qk_dev_note(dev, dev->ops->zero(dev->ctx, (char *)port->vector + at, end - at, 0));
+}
+
+/* What was read of vector v, and zeros beside it, to the device. */
+static void copy_in(const qk_field_io_t *port, const qk_segment_t *in, int v) {
+  const size_t vector = qk_wire_vector_bytes(port->wire, in->is_double);
+  size_t at, bytes;
+  qk_segment_span(port->wire, in, v, &at, &bytes);
+  zero(port, (size_t)v * vector, at);
+  copy(port, at, at + bytes, QK_COPY_TO_DEVICE);
+  zero(port, at + bytes, (size_t)(v + 1) * vector);
 }
 
 /* Vector k of it. */
@@ -66,20 +82,20 @@ static qk_rhs_args_t column_args(const qk_field_io_t *port, const qk_field_t *fi
   return args;
 }
 
-qk_status_t qk_field_io_read(qk_field_io_t *port, const char *name, bool is_double,
-                             qk_subset_t parity, const double matrix[4][4][2],
-                             const qk_field_t *field, int rhs, qk_err_t *err) {
+qk_status_t qk_field_io_read(qk_field_io_t *port, const qk_input_t *input,
+                             const double matrix[4][4][2], const qk_field_t *field, int rhs,
+                             qk_err_t *err) {
   const qk_device_t *dev = port->dev;
   qk_segment_t in;
-  qk_status_t status = qk_segment_open(port->wire, name, is_double, parity, false, &in, err);
+  qk_status_t status = qk_segment_open_input(port->wire, input, &in, err);
   if (status != QK_OK) return status;
   status = qk_segment_read(port->wire, &in, port->part, err);
   qk_segment_close(&in);
   if (status != QK_OK) return status;
 
-  copy(port, is_double, QK_COPY_TO_DEVICE);
   for (int k = 0; k < qk_field_vectors(field); k++) {
-    const qk_rhs_args_t args = column_args(port, field, k, rhs, matrix, 1, is_double);
+    const qk_rhs_args_t args = column_args(port, field, k, rhs, matrix, 1, in.is_double);
+    copy_in(port, &in, k);
     if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->rhs_import(dev->ctx, &args));
   }
   qk_dev_sync(dev);
@@ -95,7 +111,7 @@ qk_status_t qk_field_io_write(qk_field_io_t *port, const qk_segment_t *segment,
     const qk_rhs_args_t args = column_args(port, field, k, rhs, matrix, factor, is_double);
     qk_dev_note(dev, dev->ops->rhs_export(dev->ctx, &args));
   }
-  copy(port, is_double, QK_COPY_TO_HOST);
+  copy(port, 0, qk_wire_part_bytes(port->wire, is_double), QK_COPY_TO_HOST);
   qk_dev_sync(dev);
   qk_status_t status = qk_device_explain(dev, qk_dev_status(dev), err);
   return status == QK_OK ? qk_segment_write(port->wire, segment, port->part, err) : status;

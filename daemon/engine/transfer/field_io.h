@@ -24,11 +24,10 @@ qk_status_t qk_field_io_create(const qk_device_t *dev, qk_pinned_t *pinned, qk_f
                                qk_err_t *err);
 void qk_field_io_destroy(qk_field_io_t *port); /* NULL-safe */
 
-/* Column rhs of a full field: matrix times the vector of the object of that name, of one parity or
- * QK_FULL. */
-qk_status_t qk_field_io_read(qk_field_io_t *port, const char *name, bool is_double,
-                             qk_subset_t parity, const double matrix[4][4][2],
-                             const qk_field_t *field, int rhs, qk_err_t *err);
+/* Column rhs of a full field: matrix times the vector. */
+qk_status_t qk_field_io_read(qk_field_io_t *port, const qk_input_t *input,
+                             const double matrix[4][4][2], const qk_field_t *field, int rhs,
+                             qk_err_t *err);
 /* The vector of the object: factor times matrix times RHS number rhs. */
 qk_status_t qk_field_io_write(qk_field_io_t *port, const qk_segment_t *segment,
                               const double matrix[4][4][2], double factor, const qk_field_t *field,

@@ -182,20 +182,41 @@ static int queue_of(bool out) {
   return out ? 2 : 1;
 }
 
-static size_t bytes_of(const qk_staging_t *stage, const qk_buffer_t *buffer) {
-  return qk_wire_part_bytes(stage->wire, buffer->move.segment.is_double);
-}
-
-/* In pieces: a device makes copies one by one, and halos must not stand behind whole fields. */
-static qk_status_t copy(const qk_staging_t *stage, const qk_buffer_t *b) {
+/* Bytes [at, end), in pieces: a device makes copies one by one, and halos must not stand behind
+ * whole fields. */
+static qk_status_t copy_span(const qk_staging_t *stage, const qk_buffer_t *b, size_t at,
+                             size_t end) {
   const qk_device_t *dev = stage->dev;
-  const size_t bytes = bytes_of(stage, b);
   const qk_copy_t kind = b->out ? QK_COPY_TO_HOST : QK_COPY_TO_DEVICE;
   char *to = b->out ? b->host : b->device, *from = b->out ? b->device : b->host;
   qk_status_t status = QK_OK;
-  for (size_t at = 0; at < bytes && status == QK_OK; at += PIECE_BYTES) {
-    const size_t n = bytes - at < PIECE_BYTES ? bytes - at : PIECE_BYTES;
+  for (size_t n; at < end && status == QK_OK; at += n) {
+    n = PIECE_BYTES - at % PIECE_BYTES;
+    if (n > end - at) n = end - at;
     status = dev->ops->copy(dev->ctx, to + at, from + at, n, kind, queue_of(b->out));
+  }
+  return status;
+}
+
+static qk_status_t zero_span(const qk_staging_t *stage, const qk_buffer_t *b, size_t at,
+                             size_t end) {
+  const qk_device_t *dev = stage->dev;
+  if (at == end) return QK_OK;
+  return dev->ops->zero(dev->ctx, (char *)b->device + at, end - at, queue_of(b->out));
+}
+
+/* What has come, and zeros beside it. */
+static qk_status_t copy(const qk_staging_t *stage, const qk_buffer_t *b) {
+  const qk_segment_t *segment = &b->move.segment;
+  const size_t vector = qk_wire_vector_bytes(stage->wire, segment->is_double);
+  const size_t bytes = qk_wire_part_bytes(stage->wire, segment->is_double);
+  qk_status_t status = QK_OK;
+  for (size_t v = 0; v * vector < bytes && status == QK_OK; v++) {
+    size_t at, n;
+    qk_segment_span(stage->wire, segment, (int)v, &at, &n);
+    status = zero_span(stage, b, v * vector, at);
+    if (status == QK_OK) status = copy_span(stage, b, at, at + n);
+    if (status == QK_OK) status = zero_span(stage, b, at + n, (v + 1) * vector);
   }
   return status;
 }
@@ -314,14 +335,12 @@ qk_status_t qk_staging_copy(qk_staging_t *stage, qk_err_t *err) {
 
 /* ---- in -------------------------------------------------------------------------------------- */
 
-qk_status_t qk_staging_load(qk_staging_t *stage, const char *name, bool is_double,
-                            qk_subset_t parity, qk_buffer_t **buffer, qk_err_t *verdict,
-                            qk_err_t *err) {
+qk_status_t qk_staging_load(qk_staging_t *stage, const qk_input_t *input, qk_buffer_t **buffer,
+                            qk_err_t *verdict, qk_err_t *err) {
   qk_buffer_t *b = find_free(stage, false);
   *buffer = NULL;
   if (b == NULL) return QK_OK;
-  qk_status_t status =
-      qk_segment_open(stage->wire, name, is_double, parity, false, &b->move.segment, verdict);
+  qk_status_t status = qk_segment_open_input(stage->wire, input, &b->move.segment, verdict);
   if (status >= QK_DEVICE_MEMORY) *err = *verdict;
   if (status != QK_OK) return status >= QK_DEVICE_MEMORY ? status : QK_OK;
   start_move(stage, b);

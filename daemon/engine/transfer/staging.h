@@ -45,11 +45,9 @@ qk_status_t qk_staging_poll(qk_staging_t *stage, bool wait, qk_err_t *err);
  * device is at work, as it takes the host some time to ask for them. */
 qk_status_t qk_staging_copy(qk_staging_t *stage, qk_err_t *err);
 
-/* The vector of the object of that name, of one parity or QK_FULL, begins to come. *buffer NULL:
- * all are taken, or the verdict says why not. */
-qk_status_t qk_staging_load(qk_staging_t *stage, const char *name, bool is_double,
-                            qk_subset_t parity, qk_buffer_t **buffer, qk_err_t *verdict,
-                            qk_err_t *err);
+/* The vector begins to come. *buffer NULL: all are taken, or the verdict says why not. */
+qk_status_t qk_staging_load(qk_staging_t *stage, const qk_input_t *input, qk_buffer_t **buffer,
+                            qk_err_t *verdict, qk_err_t *err);
 /* Columns rhs to rhs + n - 1 of the field (full) = matrix times the vectors of n <=
  * QK_RHS_TOGETHER done buffers of one precision, which are free then. The verdict: of the first
  * that did not come. */

@@ -109,6 +109,21 @@ qk_status_t qk_segment_open(qk_wire_t *wire, const char *name, bool is_double, q
   return status;
 }
 
+qk_status_t qk_segment_open_input(qk_wire_t *wire, const qk_input_t *input, qk_segment_t *segment,
+                                  qk_err_t *err) {
+  const qk_slab_t *slab = &input->slab;
+  const int64_t end = (int64_t)slab->first + slab->count, slices = wire->geom->global[3];
+  if (slab->partial && end > slices) {
+    *segment = (qk_segment_t){.fd = -1};
+    return qk_fail(err, QK_BAD_ARGUMENT, "slab of %u time slices from %u on: the lattice has %lld",
+                   slab->count, slab->first, (long long)slices);
+  }
+  const qk_status_t status =
+      qk_segment_open(wire, input->name, input->is_double, input->parity, false, segment, err);
+  if (status == QK_OK) segment->slab = *slab;
+  return status;
+}
+
 void qk_segment_close(qk_segment_t *segment) {
   if (segment->fd >= 0) close(segment->fd);
   segment->fd = -1;
@@ -152,8 +167,58 @@ static int64_t pieces_of_vector(const qk_geom_t *geom) {
   return geom->local_volume / run_of(geom).sites;
 }
 
-int64_t qk_wire_pieces(const qk_wire_t *wire) {
-  return vectors(wire) * pieces_of_vector(wire->geom);
+/* ---- the slab -------------------------------------------------------------------------------- */
+
+/* Time slices [begin, end) of a part. */
+typedef struct slices {
+  int begin, end;
+} slices_t;
+
+/* Of the slab, on the rank at coord. */
+static slices_t local_slices(const qk_geom_t *geom, const int coord[4],
+                             const qk_segment_t *segment) {
+  const qk_slab_t *slab = &segment->slab;
+  const int64_t extent = geom->lat.l[3], origin = coord[3] * extent;
+  if (!slab->partial) return (slices_t){0, (int)extent};
+  int64_t begin = (int64_t)slab->first - origin, end = begin + slab->count;
+  if (begin < 0) begin = 0;
+  if (end > extent) end = extent;
+  return begin < end ? (slices_t){(int)begin, (int)end} : (slices_t){0, 0};
+}
+
+static int64_t pieces_of_slice(const qk_geom_t *geom) {
+  return pieces_of_vector(geom) / geom->lat.l[3];
+}
+
+static int64_t pieces_at(const qk_wire_t *wire, const int coord[4], const qk_segment_t *segment) {
+  const slices_t s = local_slices(wire->geom, coord, segment);
+  return vectors(wire) * (s.end - s.begin) * pieces_of_slice(wire->geom);
+}
+
+int64_t qk_segment_pieces(const qk_wire_t *wire, const qk_segment_t *segment) {
+  return pieces_at(wire, wire->geom->coord, segment);
+}
+
+static void span_at(const qk_wire_t *wire, const int coord[4], const qk_segment_t *segment,
+                    int vector, size_t *at, size_t *bytes) {
+  const slices_t s = local_slices(wire->geom, coord, segment);
+  const size_t whole = qk_wire_vector_bytes(wire, segment->is_double);
+  const size_t slice = whole / (size_t)wire->geom->lat.l[3];
+  *at = (size_t)vector * whole + (size_t)s.begin * slice;
+  *bytes = (size_t)(s.end - s.begin) * slice;
+}
+
+void qk_segment_span(const qk_wire_t *wire, const qk_segment_t *segment, int vector, size_t *at,
+                     size_t *bytes) {
+  span_at(wire, wire->geom->coord, segment, vector, at, bytes);
+}
+
+/* Of all pieces of the part that which is number i of the slab. */
+static int64_t piece_of_part(const qk_geom_t *geom, const int coord[4], const qk_segment_t *segment,
+                             int64_t i) {
+  const slices_t s = local_slices(geom, coord, segment);
+  const int64_t slice = pieces_of_slice(geom), count = (s.end - s.begin) * slice;
+  return i / count * pieces_of_vector(geom) + s.begin * slice + i % count;
 }
 
 /* ---- one parity ------------------------------------------------------------------------------
@@ -208,10 +273,11 @@ static qk_status_t move_half(const qk_segment_t *segment, const rows_t *r, int64
 
 /* ---- parts ----------------------------------------------------------------------------------- */
 
-/* Piece i of the part of the rank at coord. */
+/* Piece number `piece` of the slab, in the part of the rank at coord. */
 static qk_status_t move_piece(const qk_geom_t *geom, const int coord[4],
-                              const qk_segment_t *segment, int64_t i, char *part, bool write,
+                              const qk_segment_t *segment, int64_t piece, char *part, bool write,
                               qk_err_t *err) {
+  const int64_t i = piece_of_part(geom, coord, segment, piece);
   const int32_t *l = geom->lat.l;
   const run_t run = run_of(geom);
   const size_t bytes = (size_t)run.sites * site_bytes(segment->is_double);
@@ -245,10 +311,25 @@ qk_status_t qk_segment_move_piece(const qk_wire_t *wire, const qk_segment_t *seg
 /* The part of the rank at coord. */
 static qk_status_t move_part(const qk_wire_t *wire, const int coord[4], const qk_segment_t *segment,
                              char *part, bool write, qk_err_t *err) {
-  const int64_t n = qk_wire_pieces(wire);
+  const int64_t n = pieces_at(wire, coord, segment);
   qk_status_t status = QK_OK;
   for (int64_t i = 0; i < n && status == QK_OK; i++)
     status = move_piece(wire->geom, coord, segment, i, part, write, err);
+  return status;
+}
+
+/* The spans of the part of the rank at coord, from that rank or to it. */
+static qk_status_t exchange(const qk_wire_t *wire, const int coord[4], const qk_segment_t *segment,
+                            char *part, bool receive, int rank) {
+  qk_comm_t *comm = wire->geom->comm;
+  qk_status_t status = QK_OK;
+  for (int v = 0; v < vectors(wire) && status == QK_OK; v++) {
+    size_t at, bytes;
+    span_at(wire, coord, segment, v, &at, &bytes);
+    if (bytes == 0) continue;
+    status = receive ? qk_comm_recv(comm, part + at, bytes, rank, TAG_PART)
+                     : qk_comm_send(comm, part + at, bytes, rank, TAG_PART);
+  }
   return status;
 }
 
@@ -257,17 +338,16 @@ static qk_status_t move_part(const qk_wire_t *wire, const int coord[4], const qk
 static qk_status_t relay(const qk_wire_t *wire, const qk_segment_t *segment, char *part, bool write,
                          qk_err_t *err) {
   qk_comm_t *comm = wire->geom->comm;
-  size_t bytes = qk_wire_part_bytes(wire, segment->is_double);
   qk_status_t status = QK_OK;
   for (int rank = 1; rank < qk_comm_size(comm); rank++) {
     if (!wire->remote[rank]) continue;
     int coord[4];
     qk_comm_coord_of(comm, rank, coord);
     qk_status_t sent = QK_OK;
-    if (write) sent = qk_comm_recv(comm, part, bytes, rank, TAG_PART);
+    if (write) sent = exchange(wire, coord, segment, part, true, rank);
     if (sent != QK_OK) return qk_fail(err, sent, "no part of a solution from rank %d", rank);
     if (status == QK_OK) status = move_part(wire, coord, segment, part, write, err);
-    if (!write) sent = qk_comm_send(comm, part, bytes, rank, TAG_PART);
+    if (!write) sent = exchange(wire, coord, segment, part, false, rank);
     if (sent != QK_OK) return qk_fail(err, sent, "no part of a source to rank %d", rank);
   }
   return status;
@@ -279,7 +359,7 @@ qk_status_t qk_segment_read(qk_wire_t *wire, const qk_segment_t *segment, void *
   qk_status_t status = QK_OK;
   if (qk_comm_rank(comm) == 0) status = relay(wire, segment, part, false, err);
   if (!wire->reaches) {
-    status = qk_comm_recv(comm, part, qk_wire_part_bytes(wire, segment->is_double), 0, TAG_PART);
+    status = exchange(wire, wire->geom->coord, segment, part, true, 0);
     if (status != QK_OK) qk_fail(err, status, "no part of a source from rank 0");
   } else if (status == QK_OK) {
     status = move_part(wire, wire->geom->coord, segment, part, false, err);
@@ -294,7 +374,7 @@ qk_status_t qk_segment_write(qk_wire_t *wire, const qk_segment_t *segment, void 
   if (wire->reaches) {
     status = move_part(wire, wire->geom->coord, segment, part, true, err);
   } else {
-    status = qk_comm_send(comm, part, qk_wire_part_bytes(wire, segment->is_double), 0, TAG_PART);
+    status = exchange(wire, wire->geom->coord, segment, part, false, 0);
     if (status != QK_OK) qk_fail(err, status, "no part of a solution to rank 0");
   }
   if (qk_comm_rank(comm) == 0) {
