@@ -285,6 +285,12 @@ static inline bool qk_job_solves(const qk_job_t *job) {
 static inline bool qk_job_is_upload(const qk_job_t *job) {
   return !job->contraction && job->source == QUARK__SOURCE_KIND__SOURCE_UPLOAD;
 }
+/* Whether what its client sends is mapped, as fields are that setups are made of: it has no holes
+ * (storage/holes.h). */
+static inline bool qk_job_is_dense(const qk_job_t *job) {
+  const qk_job_t *whole = job->joined ? job->whole : job;
+  return whole && whole->field;
+}
 /* xxh3 of the message. */
 uint64_t qk_job_digest(const ProtobufCMessage *message);
 
@@ -320,9 +326,9 @@ qk_status_t qk_job_check_put(const qk_job_t *job, uint32_t rhs, uint32_t next, b
  * Takes the field, which has passed the check and may have been overtaken since then; checksum: of
  * its bytes. *ready as in qk_job_upload. */
 void qk_job_put(qk_job_t *job, uint32_t rhs, qk_shm_t *field, uint64_t checksum, qk_rhs_t **ready);
-/* The segment of the whole that the part of this right-hand side goes into. NULL: it is not wanted
- * any more (QK_CANCELLED), or there is none (QK_NO_MEMORY). */
-qk_shm_t *qk_job_put_into(const qk_rhs_t *rhs, qk_err_t *err);
+/* The segment of the whole that the part of this right-hand side, which may be sparse, goes into.
+ * NULL: it is not wanted any more (QK_CANCELLED), or there is none (QK_NO_MEMORY). */
+qk_shm_t *qk_job_put_into(const qk_rhs_t *rhs, bool sparse, qk_err_t *err);
 /* There is no memory for the field: its RHS ends, the upload goes on behind it. *failed as in
  * qk_job_upload. */
 void qk_job_put_failed(qk_job_t *job, uint32_t rhs, const char *why, double now, qk_rhs_t **failed);

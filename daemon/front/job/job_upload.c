@@ -53,7 +53,7 @@ static qk_status_t check_chunk(const qk_job_t *job, const qk_frame_t *f, qk_err_
     return qk_fail(err, QK_BAD_PROTOCOL, "field_bytes = %llu: a field has %llu",
                    (unsigned long long)f->field_bytes, (unsigned long long)job->part_bytes);
   uint64_t begin = f->rhs * job->part_bytes + f->offset, end = begin + f->chunk_bytes;
-  if (end > job->upload_until)
+  if (end > job->upload_until && f->kind != QK_FRAME_UPLOAD_ZERO)
     return qk_fail(err, QK_BAD_PROTOCOL, "chunk up to %llu is over the credit of %llu",
                    (unsigned long long)end, (unsigned long long)job->upload_until);
   if (begin > job->upload_due)
@@ -84,23 +84,39 @@ static void leave_all(qk_job_t *job) {
   job->upload_due = job->upload_next;
 }
 
+/* Who sends all bytes begins with a whole chunk. */
+static bool begins_sparse(const qk_job_t *job, const qk_frame_t *f) {
+  const bool short_one = f->chunk_bytes < QK_CHUNK_MAX && !qk_frame_is_last(f);
+  return !qk_job_is_dense(job) && (f->kind == QK_FRAME_UPLOAD_ZERO || short_one);
+}
+
+static qk_status_t make_source(qk_rhs_t *place, bool sparse, qk_err_t *err) {
+  const qk_job_t *job = place->job;
+  const qk_status_t s =
+      sparse ? qk_shm_create_sparse(job->space, job->field_bytes, &place->source, err)
+             : qk_shm_create_bare(job->space, job->field_bytes, &place->source, err);
+  if (s == QK_OK) qk_marks_rhs(place);
+  return s;
+}
+
 /* Its transfer, with a piece under way, and its segment if it is to be kept. */
-static qk_status_t start_chunk(qk_rhs_t *rhs, bool by_blocks, qk_transfer_t **out, qk_err_t *err) {
+static qk_status_t start_chunk(qk_rhs_t *rhs, const qk_frame_t *f, qk_transfer_t **out,
+                               qk_err_t *err) {
   qk_job_t *job = rhs->job;
   qk_rhs_t *place = place_of(rhs);
   qk_transfer_t *t = transfer_of(rhs);
   if (!t) {
-    t = qk_transfer_create(rhs, by_blocks);
+    t = qk_transfer_create(rhs, f->by_blocks);
     if (!t) return qk_fail(err, QK_NO_MEMORY, "no memory for an upload");
+    t->dense = qk_job_is_dense(job);
     qk_transfer_set_part(t, &job->brick, qk_job_gate(job));
     qk_list_append(&job->arriving, &t->link);
   }
   if (place && !place->source) {
-    const qk_status_t s =
-        qk_shm_create_bare(job->space, place->job->field_bytes, &place->source, err);
+    const qk_status_t s = make_source(place, begins_sparse(job, f), err);
     if (s != QK_OK) return s;
-    qk_marks_rhs(place);
   }
+  if (place) qk_shm_count(place->source, qk_frame_payload(f));
   qk_transfer_start(t, place ? place->source : NULL);
   *out = t;
   return QK_OK;
@@ -120,12 +136,12 @@ qk_status_t qk_job_upload(qk_job_t *job, const qk_frame_t *f, double now, qk_chu
     return qk_fail(err, QK_BAD_PROTOCOL, "chunk of version %d in a field that has begun with %d",
                    1 + f->by_blocks, 1 + begun->by_blocks);
   qk_err_t why = {0};
-  s = start_chunk(rhs, f->by_blocks, &chunk->transfer, &why);
+  s = start_chunk(rhs, f, &chunk->transfer, &why);
   if (s != QK_OK && place_of(rhs)) {
     *failed = place_of(rhs);
     end_without_memory(*failed, why.text, now);
-    s = start_chunk(rhs, f->by_blocks, &chunk->transfer,
-                    &why); /* what it has to say is read all the same */
+    /* what it has to say is read all the same */
+    s = start_chunk(rhs, f, &chunk->transfer, &why);
   }
   chunk->skip = (uint32_t)(job->upload_due - begin);
   chunk->offset = f->offset + chunk->skip;
@@ -203,20 +219,15 @@ qk_status_t qk_job_check_put(const qk_job_t *job, uint32_t rhs, uint32_t next, b
   return QK_OK;
 }
 
-qk_shm_t *qk_job_put_into(const qk_rhs_t *rhs, qk_err_t *err) {
+qk_shm_t *qk_job_put_into(const qk_rhs_t *rhs, bool sparse, qk_err_t *err) {
   qk_rhs_t *place = place_of(rhs);
   qk_fail(err, QK_CANCELLED, "right-hand side %u has ended", rhs->index);
   if (!place) return NULL;
   *err = (qk_err_t){0};
-  if (!place->source) {
-    if (qk_shm_create_bare(place->job->space, place->job->field_bytes, &place->source, err) !=
-        QK_OK) {
-      err->code = QK_NO_MEMORY;
-      return NULL;
-    }
-    qk_marks_rhs(place);
-  }
-  return place->source;
+  if (place->source || make_source(place, sparse && !qk_job_is_dense(rhs->job), err) == QK_OK)
+    return place->source;
+  err->code = QK_NO_MEMORY;
+  return NULL;
 }
 
 void qk_job_put(qk_job_t *job, uint32_t index, qk_shm_t *field, uint64_t checksum,

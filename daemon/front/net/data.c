@@ -180,7 +180,7 @@ static bool upload(qk_net_t *net, qk_session_t *session, qk_parcel_t *p) {
     qk_sessions_close(net->service, session, s, err.text);
     return false;
   }
-  net->service->count.bytes_in += p->frame.chunk_bytes;
+  net->service->count.bytes_in += qk_frame_payload(&p->frame);
   if (failed || !p->chunk.transfer)
     qk_upload_arrived(net->service, session, job, NULL, failed, qk_frame_is_last(&p->frame));
   if (!p->chunk.transfer) return false;
@@ -221,7 +221,7 @@ static bool handle(qk_net_t *net, const qk_who_t *who, qk_parcel_t *p, bool *goe
     snprintf(text, sizeof text, "data message: %s = %llu, expected or limit %llu", p->fault.field,
              (unsigned long long)p->fault.value, (unsigned long long)p->fault.limit);
     qk_sessions_close(net->service, session, p->status, text);
-  } else if (p->frame.kind != QK_FRAME_UPLOAD) {
+  } else if (p->frame.kind != QK_FRAME_UPLOAD && p->frame.kind != QK_FRAME_UPLOAD_ZERO) {
     qk_sessions_close(net->service, session, QK_BAD_PROTOCOL,
                       "data message of a kind that only the daemon sends");
   } else if (who->role < QK_ROLE_SUBMIT) {

@@ -198,10 +198,9 @@ static void deliver(put_t *put) {
   if (put->copy.err.code != QK_OK) {
     qk_job_put_failed(job, put->rhs, put->copy.err.text, qk_service_now(net->service), &failed);
   } else {
-    if (put->copy.bytes > 0) { /* it was copied */
-      net->service->count.bytes_in += job->part_bytes;
-      net->service->count.bytes_local += job->part_bytes;
-    }
+    net->service->count.bytes_in += put->copy.copied;
+    net->service->count.bytes_local += put->copy.copied;
+    if (put->copy.field) qk_shm_count(put->copy.field, put->copy.copied);
     qk_job_put(job, put->rhs, put->copy.field, put->copy.checksum, &ready);
     put->copy.field = NULL;
   }
@@ -225,8 +224,9 @@ static qk_status_t start_copying(put_t *put, const qk_job_t *job) {
   uv_loop_t *loop = put->peer->poll.loop;
   if (!job->bricks && !job->joined)
     return qk_copy_start(&put->copy, loop, job->space, job->field_bytes, after_copy);
-  const qk_shm_t *whole = qk_job_put_into(&job->rhs[put->rhs], &put->copy.err);
+  const qk_shm_t *whole = qk_job_put_into(&job->rhs[put->rhs], put->copy.sparse, &put->copy.err);
   if (!whole) return put->copy.err.code;
+  qk_shm_count(whole, job->part_bytes);
   return qk_copy_start_part(&put->copy, loop, whole, &job->brick, qk_job_gate(job), after_copy);
 }
 
@@ -305,6 +305,8 @@ static bool on_put(peer_t *peer, const qk_session_t *session, const Quark__Local
   put->copy.from = fd;
   put->copy.offset = m->offset;
   put->copy.announced = m->checksum;
+  put->copy.sparse = m->sparse;
+  put->copy.dense = qk_job_is_dense(job);
   qk_link_init(&put->link);
   qk_list_append(&peer->puts, &put->link);
   peer->nputs++;

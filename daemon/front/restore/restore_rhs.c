@@ -5,6 +5,7 @@
 #include "daemon/base/log.h"
 #include "daemon/front/restore/restore_impl.h"
 #include "daemon/front/state/spill.h"
+#include "daemon/front/storage/holes.h"
 
 static const qk_outcome_t GONE = {
     .status = QK_EXPIRED,
@@ -34,13 +35,9 @@ static bool adopt_source(scene_t *scene, qk_rhs_t *rhs, const char *name, bool w
     if (absent.code == QK_NO_MEMORY) run_short(scene, rhs, &absent);
     return false;
   }
-  const uint8_t *data = whole ? qk_shm_data(rhs->source, &absent) : NULL;
-  qk_status_t sound = !whole ? QK_OK : data ? QK_OK : QK_NO_MEMORY;
-  if (data) sound = qk_field_check(data, job->field_bytes, rhs->checksum);
-  if (data && sound == QK_NO_MEMORY) qk_fail(&absent, sound, "no memory to check its source");
+  const qk_status_t sound = whole ? qk_holes_check(rhs->source, rhs->checksum, &absent) : QK_OK;
   if (sound == QK_NO_MEMORY) run_short(scene, rhs, &absent);
-  qk_shm_unmap(rhs->source);
-  if (sound != QK_BAD_CHECKSUM) return true;
+  if (sound == QK_OK || sound == QK_NO_MEMORY) return true;
   qk_warn("journal", "request %llu, rhs %u: its source in shared memory is damaged",
           (unsigned long long)job->request, rhs->index);
   qk_shm_destroy(rhs->source);

@@ -4,7 +4,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "daemon/base/clock.h"
@@ -13,6 +12,7 @@
 #include "daemon/front/job/bricks.h"
 #include "daemon/front/service/fields.h"
 #include "daemon/front/service/queue.h"
+#include "daemon/front/storage/holes.h"
 
 static const double AGAIN = 5;   /* seconds until the spool is tried again */
 static const double REMIND = 60; /* seconds between lines of the log while nothing can be solved */
@@ -244,14 +244,15 @@ void qk_upload_sweep(qk_service_t *service) {
 struct qk_brick_sum {
   uv_work_t work;
   qk_rhs_t *rhs; /* NULL: abandoned */
-  void *data;    /* a mapping of its own: the field may go meanwhile */
+  int field;     /* a descriptor of its own: the field may go meanwhile */
   size_t bytes;
   uint64_t checksum;
+  qk_err_t err;
 };
 
 static void run_sum(uv_work_t *work) {
   qk_brick_sum_t *s = work->data;
-  s->checksum = qk_checksum(s->data, s->bytes);
+  qk_holes_checksum(s->field, s->bytes, true, &s->checksum, &s->err);
 }
 
 static void complete(qk_rhs_t *rhs, uint64_t checksum) {
@@ -261,23 +262,28 @@ static void complete(qk_rhs_t *rhs, uint64_t checksum) {
   qk_upload_spool(service, rhs);
 }
 
+static void end_unsummed(qk_rhs_t *rhs) {
+  qk_queue_end(rhs->job->setup->service, rhs, QK_NO_MEMORY,
+               "no memory for the checksum of its parts");
+}
+
 static void after_sum(uv_work_t *work, int cancelled) {
   qk_brick_sum_t *s = work->data;
+  qk_rhs_t *rhs = s->rhs;
   (void)cancelled;
-  munmap(s->data, s->bytes);
-  if (s->rhs) {
-    s->rhs->summing = NULL;
-    complete(s->rhs, s->checksum);
-  }
+  close(s->field);
+  if (rhs) rhs->summing = NULL;
+  if (rhs && s->err.code == QK_OK)
+    complete(rhs, s->checksum);
+  else if (rhs)
+    end_unsummed(rhs);
   qk_free(s);
 }
 
-static bool map(qk_brick_sum_t *s, const qk_shm_t *field) {
-  const int fd = qk_shm_open(field, O_RDONLY);
+static bool open_field(qk_brick_sum_t *s, const qk_shm_t *field) {
   s->bytes = field->bytes;
-  s->data = fd < 0 ? MAP_FAILED : mmap(NULL, s->bytes, PROT_READ, MAP_SHARED, fd, 0);
-  if (fd >= 0) close(fd);
-  return s->data != MAP_FAILED;
+  s->field = qk_shm_open(field, O_RDONLY);
+  return s->field >= 0;
 }
 
 void qk_upload_check_parts(qk_service_t *service, qk_rhs_t *rhs) {
@@ -287,9 +293,9 @@ void qk_upload_check_parts(qk_service_t *service, qk_rhs_t *rhs) {
     return;
   }
   qk_brick_sum_t *s = qk_calloc(1, sizeof *s);
-  if (!s || !map(s, rhs->source)) {
+  if (!s || !open_field(s, rhs->source)) {
     qk_free(s);
-    qk_queue_end(service, rhs, QK_NO_MEMORY, "no memory for the checksum of its parts");
+    end_unsummed(rhs);
     return;
   }
   s->rhs = rhs;

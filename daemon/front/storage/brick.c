@@ -1,5 +1,7 @@
 #include "daemon/front/storage/brick.h"
 
+#include "daemon/front/storage/holes.h"
+
 void qk_brick_make(const uint32_t dims[4], const uint32_t grid[4], uint32_t part,
                    uint64_t site_bytes, uint32_t vectors, qk_brick_t *b) {
   const uint32_t whole[QK_BRICK_DIMS] = {dims[0], dims[1], dims[2], dims[3], vectors};
@@ -51,6 +53,20 @@ qk_status_t qk_brick_write(const qk_brick_t *b, int segment, const void *data, s
     const size_t n = run < bytes ? run : bytes;
     s = qk_shm_write(segment, from, n, at, err);
     from += n;
+    offset += n;
+    bytes -= n;
+  }
+  return s;
+}
+
+qk_status_t qk_brick_zero(const qk_brick_t *b, int segment, uint64_t bytes, uint64_t offset,
+                          bool dense, qk_err_t *err) {
+  qk_hole_t known = {0};
+  qk_status_t s = QK_OK;
+  while (bytes > 0 && s == QK_OK) {
+    uint64_t at;
+    const uint64_t run = qk_brick_find(b, offset, &at), n = run < bytes ? run : bytes;
+    s = dense ? qk_holes_fill(segment, at, n, err) : qk_holes_clear(segment, at, n, &known, err);
     offset += n;
     bytes -= n;
   }

@@ -30,5 +30,9 @@ uint64_t qk_brick_find(const qk_brick_t *brick, uint64_t offset, uint64_t *at);
 /* Writes bytes of the part to the segment of the whole field. Errors as qk_shm_write. */
 qk_status_t qk_brick_write(const qk_brick_t *brick, int segment, const void *data, size_t bytes,
                            uint64_t offset, qk_err_t *err);
+/* Makes them zeros. dense: written as such, as the whole field is to be mapped; else what is a hole
+ * stays one (holes.h). */
+qk_status_t qk_brick_zero(const qk_brick_t *brick, int segment, uint64_t bytes, uint64_t offset,
+                          bool dense, qk_err_t *err);
 
 #endif

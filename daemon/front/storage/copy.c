@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "daemon/base/mem.h"
+#include "daemon/front/storage/holes.h"
 
 enum { BUFFER_BYTES = 256 * 1024, SEALS = F_SEAL_SHRINK | F_SEAL_GROW };
 
@@ -25,24 +26,50 @@ qk_status_t qk_copy_check(int fd, uint64_t offset, uint64_t bytes, qk_err_t *err
   return QK_OK;
 }
 
-static void run(uv_work_t *work) {
-  qk_copy_t *c = work->data;
-  const size_t bytes = c->bytes;
-  const int to = shm_open(c->segment, O_RDWR | O_CLOEXEC, 0);
-  qk_field_hash_init(c->hash, false);
-  if (to < 0) qk_fail(&c->err, QK_NO_MEMORY, "%s", strerror(errno));
-  for (size_t at = 0; at < bytes && c->err.code == QK_OK;) {
-    const size_t want = bytes - at < BUFFER_BYTES ? bytes - at : BUFFER_BYTES;
+/* Bytes [at, end) of the field. */
+static void copy_data(qk_copy_t *c, int to, uint64_t at, uint64_t end) {
+  while (at < end && c->err.code == QK_OK) {
+    const size_t want = end - at < BUFFER_BYTES ? end - at : BUFFER_BYTES;
     const ssize_t n = pread(c->from, c->buffer, want, (off_t)(c->offset + at));
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) {
-      qk_fail(&c->err, QK_BAD_PROTOCOL, "a descriptor of a field ends at byte %zu", at);
-      break;
+      qk_fail(&c->err, QK_BAD_PROTOCOL, "a descriptor of a field ends at byte %llu",
+              (unsigned long long)at);
+      return;
     }
     qk_field_hash_update(c->hash, c->buffer, (size_t)n);
     qk_brick_write(&c->brick, to, c->buffer, (size_t)n, at, &c->err);
-    at += (size_t)n;
+    at += (uint64_t)n;
+    c->copied += (uint64_t)n;
   }
+}
+
+static void skip_hole(qk_copy_t *c, int to, uint64_t at, uint64_t end) {
+  if (at == end) return;
+  qk_field_hash_zeros(c->hash, end - at);
+  qk_brick_zero(&c->brick, to, end - at, at, c->dense, &c->err);
+}
+
+/* The client may write to what it has handed over: what was a hole is zeros, whatever it is now. */
+static void copy_sparse(qk_copy_t *c, int to) {
+  const uint64_t until = c->offset + c->bytes;
+  for (uint64_t at = c->offset, begin, end; at < until && c->err.code == QK_OK; at = end) {
+    if (!qk_holes_data(c->from, at, until, &begin, &end)) begin = end = until;
+    skip_hole(c, to, at - c->offset, begin - c->offset);
+    if (c->err.code == QK_OK) copy_data(c, to, begin - c->offset, end - c->offset);
+  }
+}
+
+static void run(uv_work_t *work) {
+  qk_copy_t *c = work->data;
+  const int to = shm_open(c->segment, O_RDWR | O_CLOEXEC, 0);
+  qk_field_hash_init(c->hash, c->sparse);
+  if (to < 0)
+    qk_fail(&c->err, QK_NO_MEMORY, "%s", strerror(errno));
+  else if (c->sparse)
+    copy_sparse(c, to);
+  else
+    copy_data(c, to, 0, c->bytes);
   c->checksum = qk_field_hash_digest(c->hash);
   if (c->err.code == QK_OK && c->checksum != c->announced)
     qk_fail(&c->err, QK_BAD_PROTOCOL, "the checksum of a field is %016llx, not %016llx",
@@ -88,7 +115,9 @@ qk_status_t qk_copy_start(qk_copy_t *c, uv_loop_t *loop, qk_shm_space_t *space, 
                           void (*done)(qk_copy_t *copy)) {
   if (prepare(c) != QK_OK) return QK_NO_MEMORY;
   c->bytes = bytes;
-  if (qk_shm_create_bare(space, bytes, &c->field, &c->err) != QK_OK) {
+  const bool holes = c->sparse && !c->dense;
+  if ((holes ? qk_shm_create_sparse : qk_shm_create_bare)(space, bytes, &c->field, &c->err) !=
+      QK_OK) {
     c->err.code = QK_NO_MEMORY;
     return QK_NO_MEMORY;
   }

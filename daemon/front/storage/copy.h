@@ -18,7 +18,10 @@
 typedef struct qk_copy {
   int from; /* -1: none; owned */
   uint64_t offset, announced;
-  uint64_t bytes;
+  bool sparse;                   /* holes are not read; announced is the checksum of blocks */
+  bool dense;                    /* the field is to be mapped: their zeros are written */
+  uint64_t bytes;                /* of the field */
+  uint64_t copied;               /* without holes */
   char segment[QK_SHM_NAME_MAX]; /* where it goes */
   qk_brick_t brick;              /* of a part */
   qk_gate_t *gate;               /* likewise */

@@ -223,12 +223,14 @@ static int open_new(qk_shm_space_t *space, char name[QK_SHM_NAME_MAX], qk_err_t 
   return -1;
 }
 
-/* reserve: with its pages. */
-static qk_status_t create(qk_shm_space_t *space, size_t bytes, bool reserve, qk_shm_t **shm,
+typedef enum pages { RESERVED, BARE, SPARSE } pages_t;
+
+static qk_status_t create(qk_shm_space_t *space, size_t bytes, pages_t pages, qk_shm_t **shm,
                           qk_err_t *err) {
   char name[QK_SHM_NAME_MAX];
-  if (take_spare(space, bytes, shm, err)) return QK_OK;
-  if (bytes >= LARGE) drop_spare(space, (int64_t)bytes, reserve);
+  const bool reserve = pages == RESERVED;
+  if (pages != SPARSE && take_spare(space, bytes, shm, err)) return QK_OK;
+  if (pages != SPARSE && bytes >= LARGE) drop_spare(space, (int64_t)bytes, reserve);
   const int fd = open_new(space, name, err);
   if (fd < 0) return QK_IO_ERROR;
   int e = qk_fault(QK_FAULT_ALLOC) ? ENOSPC : 0;
@@ -241,17 +243,33 @@ static qk_status_t create(qk_shm_space_t *space, size_t bytes, bool reserve, qk_
                 e == ENOSPC ? FULL_ADVICE : "");
   else
     s = add(space, name + 1, bytes, shm, err);
+  if (s == QK_OK) (*shm)->sparse = pages == SPARSE;
   if (s != QK_OK) shm_unlink(name);
   close(fd);
   return s;
 }
 
 qk_status_t qk_shm_create(qk_shm_space_t *space, size_t bytes, qk_shm_t **shm, qk_err_t *err) {
-  return create(space, bytes, true, shm, err);
+  return create(space, bytes, RESERVED, shm, err);
 }
 
 qk_status_t qk_shm_create_bare(qk_shm_space_t *space, size_t bytes, qk_shm_t **shm, qk_err_t *err) {
-  return create(space, bytes, false, shm, err);
+  return create(space, bytes, BARE, shm, err);
+}
+
+qk_status_t qk_shm_create_sparse(qk_shm_space_t *space, size_t bytes, qk_shm_t **shm,
+                                 qk_err_t *err) {
+  return create(space, bytes, SPARSE, shm, err);
+}
+
+void qk_shm_count(const qk_shm_t *shm, uint64_t bytes) {
+  qk_shm_space_t *space = shm->space;
+  if (!shm->sparse) return;
+  space->owed += (int64_t)bytes;
+  while (!qk_link_alone(&space->spare) &&
+         space->owed >= (int64_t)QK_HOLDER(space->spare.next, qk_shm_t, link)->bytes)
+    space->owed -= drop_oldest(space, false);
+  if (qk_link_alone(&space->spare)) space->owed = 0;
 }
 
 int qk_shm_open(const qk_shm_t *shm, int flags) {

@@ -44,6 +44,7 @@ typedef struct qk_shm_space {
   qk_link_t live;  /* what has been made or adopted and not destroyed */
   qk_link_t spare; /* what has been destroyed and can be made again, oldest first */
   int64_t spare_bytes;
+  int64_t owed;     /* bytes that sparse ones have got and no spare one has gone for */
   qk_link_t mapped; /* of the live ones those that are mapped, the one used last at the end */
   int mappings;
   bool closing;
@@ -55,6 +56,7 @@ typedef struct qk_shm {
   size_t bytes;
   qk_shm_space_t *space;
   qk_link_t link, mapped;
+  bool sparse;    /* made without pages, and in the place of no spare one */
   bool stays;     /* rows of the journal may name it, and the next front wants it */
   uv_work_t work; /* giving it back */
   char spare_name[QK_SHM_NAME_MAX];
@@ -77,6 +79,13 @@ qk_status_t qk_shm_create(qk_shm_space_t *space, size_t bytes, qk_shm_t **shm, q
 /* The same without allocated pages: before qk_shm_write has written all of it, no other access
  * is allowed. */
 qk_status_t qk_shm_create_bare(qk_shm_space_t *space, size_t bytes, qk_shm_t **shm, qk_err_t *err);
+/* All zeros, without pages (holes.h): none of the spare ones is taken, nor goes for it before
+ * there are bytes in it. */
+qk_status_t qk_shm_create_sparse(qk_shm_space_t *space, size_t bytes, qk_shm_t **shm,
+                                 qk_err_t *err);
+/* So many bytes are written to it, or have been: spare ones go for those of a sparse one. The
+ * loop's thread alone. */
+void qk_shm_count(const qk_shm_t *shm, uint64_t bytes);
 /* The object in memory, for reading and writing, until the next call for another one of the space;
  * the loop's thread alone. NULL: QK_NO_MEMORY. */
 uint8_t *qk_shm_data(qk_shm_t *shm, qk_err_t *err);

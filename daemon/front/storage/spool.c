@@ -16,6 +16,7 @@
 #include "daemon/base/mem.h"
 #include "daemon/front/host/folder.h"
 #include "daemon/front/host/worker.h"
+#include "daemon/front/storage/holes.h"
 #include "proto/frame.h"
 
 static const double ASK_AGAIN = 1; /* seconds until the file system is asked for its room again */
@@ -145,6 +146,22 @@ void qk_spool_close(qk_spool_t *spool) {
 
 /* ---- writing ------------------------------------------------------------------------------- */
 
+/* What is a hole in memory is one in the file, and gets its length at the end. */
+static qk_status_t write_data(const qk_spool_task_t *t, int to, const uint8_t *data,
+                              qk_err_t *err) {
+  qk_status_t s = QK_OK;
+  for (uint64_t at = 0, begin, end; at < t->bytes && s == QK_OK; at = end) {
+    if (!qk_holes_data(t->from, at, t->bytes, &begin, &end)) begin = end = t->bytes;
+    if (lseek(to, (off_t)begin, SEEK_SET) < 0)
+      s = qk_fail(err, QK_IO_ERROR, "seek to byte %llu: %s", (unsigned long long)begin,
+                  strerror(errno));
+    if (s == QK_OK) s = qk_file_put(to, data + begin, (int64_t)(end - begin), err);
+  }
+  if (s == QK_OK && ftruncate(to, (off_t)t->bytes) != 0)
+    s = qk_fail(err, QK_IO_ERROR, "length of %zu bytes: %s", t->bytes, strerror(errno));
+  return s;
+}
+
 /* On a thread. A file that stops short is known by its size. */
 static void write_field(const qk_spool_t *spool, qk_spool_task_t *t) {
   char path[QK_FILE_PATH];
@@ -154,7 +171,7 @@ static void write_field(const qk_spool_t *spool, qk_spool_task_t *t) {
   if (to < 0) {
     t->status = qk_fail(&t->err, QK_IO_ERROR, "%s: %s", path, strerror(errno));
   } else {
-    t->status = qk_file_put(to, data, (int64_t)t->bytes, &t->err);
+    t->status = write_data(t, to, data, &t->err);
     if (t->status == QK_OK && fsync(to) != 0)
       t->status = qk_fail(&t->err, QK_IO_ERROR, "%s: %s", path, strerror(errno));
     close(to);

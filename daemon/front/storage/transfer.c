@@ -168,6 +168,25 @@ qk_status_t qk_transfer_write(qk_transfer_t *t, const void *data, size_t bytes, 
   return s;
 }
 
+static void add_zeros(qk_transfer_t *t, uint64_t bytes, uint64_t offset) {
+  if (t->blind || offset + bytes <= t->hashed) return;
+  qk_field_hash_zeros(t->hash, offset + bytes - t->hashed);
+  t->hashed = offset + bytes;
+}
+
+qk_status_t qk_transfer_zero(qk_transfer_t *t, uint64_t bytes, uint64_t offset, qk_err_t *err) {
+  bool more;
+  if (atomic_load(&t->over)) return QK_OK;
+  qk_status_t s = qk_transfer_catch_up(t, offset, UINT64_MAX, &more, err);
+  const int fd = s == QK_OK && *t->segment ? open_segment(t, err) : -1;
+  if (s == QK_OK && fd < 0 && *t->segment) s = err->code;
+  if (s == QK_OK) add_zeros(t, bytes, offset);
+  if (fd >= 0) s = qk_brick_zero(&t->brick, fd, bytes, offset, t->dense, err);
+  if (fd >= 0) close(fd);
+  if (s != QK_OK) t->blind = true;
+  return s;
+}
+
 /* By blocks the piece is hashed once, where it is the next block. */
 qk_status_t qk_transfer_read(qk_transfer_t *t, void *out, size_t bytes, uint64_t offset, bool block,
                              uint64_t *sum, qk_err_t *err) {

@@ -33,6 +33,7 @@ typedef struct qk_transfer {
   /* of the piece that is under way; the loop's while there is none */
   char segment[QK_SHM_NAME_MAX]; /* "": there is none, bytes are only added to the checksum */
   qk_brick_t brick;              /* where its bytes are in the segment: does not change */
+  bool dense;                    /* zeros are written, not left out: likewise */
   bool by_blocks;                /* the checksum: does not change */
   qk_field_hash_t *hash;
   uint64_t hashed;  /* bytes of the field in `hash` */
@@ -63,6 +64,8 @@ qk_status_t qk_transfer_catch_up(qk_transfer_t *t, uint64_t offset, uint64_t mos
  * NULL. */
 qk_status_t qk_transfer_write(qk_transfer_t *t, const void *data, size_t bytes, uint64_t offset,
                               const uint64_t *block, qk_err_t *err);
+/* The same of zeros. */
+qk_status_t qk_transfer_zero(qk_transfer_t *t, uint64_t bytes, uint64_t offset, qk_err_t *err);
 /* out: [bytes]. In order, or again from anywhere. block: whether the piece is one; *sum: its
  * checksum. */
 qk_status_t qk_transfer_read(qk_transfer_t *t, void *out, size_t bytes, uint64_t offset, bool block,

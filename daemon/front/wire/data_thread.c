@@ -13,6 +13,7 @@
 
 enum { BURST = 16 };               /* messages received at a time */
 enum { READ_BACK = QK_CHUNK_MAX }; /* bytes of a field, likewise, for its checksum */
+enum { ZEROS = 16 << 20 };         /* likewise, of a run of zeros */
 
 static const uint64_t NO_MEMORY_REST = 10000000; /* nanoseconds */
 
@@ -64,10 +65,20 @@ static bool is_behind(qk_transfer_t *transfer, uint64_t offset) {
          qk_transfer_catch_up(transfer, offset, READ_BACK, &more, &err) == QK_OK && more;
 }
 
+/* A part of the run. True: it goes on. */
+static bool write_zeros(qk_parcel_t *p) {
+  const uint64_t left = p->frame.offset + p->frame.chunk_bytes - p->chunk.offset;
+  const uint64_t n = left < ZEROS ? left : ZEROS;
+  const qk_status_t s = qk_transfer_zero(p->chunk.transfer, n, p->chunk.offset, &p->err);
+  p->chunk.offset += n;
+  return s == QK_OK && n < left;
+}
+
 /* True: it goes on. */
 static bool write_payload(qk_parcel_t *p) {
   const uint32_t skip = p->chunk.skip;
   if (is_behind(p->chunk.transfer, p->chunk.offset)) return true;
+  if (p->frame.kind == QK_FRAME_UPLOAD_ZERO) return write_zeros(p);
   const bool block = skip == 0 && qk_frame_is_block(&p->frame);
   qk_transfer_write(p->chunk.transfer, p->payload + skip, p->frame.chunk_bytes - skip,
                     p->chunk.offset, block ? &p->frame.chunk_checksum : NULL, &p->err);

@@ -12,7 +12,7 @@
  * QK_DATA_ROOM places; without a place the thread reads nothing more, and the peers wait. Chunks of
  * a request are written in the order in which they were handed over; parcels to be sent take turns,
  * one chunk each. A field of which the checksum lacks a part (transfer.h) is read back in turns,
- * too, so that it holds up no others.
+ * too, and a run of zeros is written so, so that they hold up no others.
  *
  * On a machine with one processor there is no thread: the loop does the work itself, when it hands
  * over a parcel.

@@ -135,8 +135,20 @@ class FakeEngine:
         self.send(fill_done=pb.FillDone(
             entry=fill.entry if entry is None else entry, serial=fill.serial if serial is None else serial, status=status,
             true_residual=residual if residual is not None else 0 if fill.work else min(t for t in (fill.tol, fill.tol_abs, 1) if t > 0) / 2,
-            iterations=count[0], applications=count[1], seconds=0.01, written=written, norm_b=1, norm_x=2, text=text,
+            iterations=count[0], applications=count[1], seconds=0.01, written=written, text=text,
+            norm_b=10 + fill.slab_count if fill.HasField('slab_count') else 1, norm_x=fill.slab_first if fill.HasField('slab_count') else 2,
             **({} if fill.tol_hq == 0 or fill.max_iter == NO_HQ else {'hq_residual': fill.tol_hq * (2 if fill.max_iter == BAD_HQ else 0.5)})))
+
+    def upload(self, fill):
+        """The source; of a slab no other bytes are looked at, and the norms of RESULT tell which it was: |b| its slices and 10, |x| the first."""
+        data = np.memmap('/dev/shm' + fill.shm_in, REAL[fill.dtype], 'r')
+        if not fill.HasField('slab_count'):
+            return np.array(data)
+        out = np.zeros_like(data)
+        slices = (2 if self.site_reals == 48 else 1, self.dims[3], -1)
+        within = np.s_[:, fill.slab_first:fill.slab_first + fill.slab_count]
+        out.reshape(slices)[within] = data.reshape(slices)[within]
+        return out
 
     def solve(self, fill):
         count = int(np.prod(self.dims)) * self.site_reals // (4 if fill.parity else 2)
@@ -145,7 +157,7 @@ class FakeEngine:
             assert len(x) == int(np.prod(self.dims)) * self.site_reals // (4 if fill.in_parity else 2)
             x = np.resize(x, count)
         elif fill.HasField('shm_in'):
-            x = (2 + self.csw) * np.fromfile('/dev/shm' + fill.shm_in, REAL[fill.dtype])
+            x = (2 + self.csw) * self.upload(fill)
         else:
             x = np.zeros(count, REAL[fill.dtype])
             x[0] = fill.column.seed

@@ -21,7 +21,7 @@ from engine_driver import qk
 
 TIMEOUT = 20.0
 MIB = 1 << 20
-BIND, BOUND, UPLOAD, DOWNLOAD = 1, 2, 3, 4
+BIND, BOUND, UPLOAD, DOWNLOAD, UPLOAD_ZERO = 1, 2, 3, 4, 5
 STATUS = {}
 for line in open(os.path.join(engine_driver.ROOT, 'proto', 'status.h'), encoding='utf-8'):
     if m := re.match(r'\s*X\((\w+), (\d+), ', line):
