@@ -8,8 +8,8 @@
  *        6     2  kind             qk_frame_kind_t
  *        8     8  request          request number; 0 for BIND and BOUND
  *       16     4  rhs              index of the right-hand side in its request
- *       20     4  chunk_bytes      payload of this message, 1 .. 1 MiB (0 for BOUND); of UPLOAD_ZERO
- *                                  bytes of the field, 1 .. 2 GiB, without payload
+ *       20     4  chunk_bytes      payload of this message, 1 .. 1 MiB (0 for BOUND); UPLOAD_ZERO:
+ *                                  length of the run, 1 .. 2 GiB, without payload
  *       24     8  field_bytes      the whole field
  *       32     8  offset           of this chunk in the field
  *       40     8  chunk_checksum   xxh3-64 of the payload, 0 for UPLOAD_ZERO

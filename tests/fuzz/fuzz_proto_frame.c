@@ -31,6 +31,17 @@ static void mend(uint8_t *message, size_t size) {
   put64(message + 56, qk_checksum(message, 56));
 }
 
+static void write_chunk(const qk_frame_t *frame, const uint8_t *payload, const qk_chunk_t *chunk,
+                        qk_err_t *wrote) {
+  const uint32_t bytes = frame->chunk_bytes - chunk->skip;
+  const bool block = chunk->skip == 0 && qk_frame_is_block(frame);
+  if (frame->kind == QK_FRAME_UPLOAD_ZERO)
+    qk_transfer_zero(chunk->transfer, bytes, chunk->offset, wrote);
+  else
+    qk_transfer_write(chunk->transfer, payload + chunk->skip, bytes, chunk->offset,
+                      block ? &frame->chunk_checksum : NULL, wrote);
+}
+
 static void upload(const qk_frame_t *frame, const uint8_t *payload) {
   static const qk_shape_t shape = {{2, 2, 2, 2}, QK_SITE_REALS, QK_PROPAGATOR_COLUMNS};
   qk_budget_t budget = {.limit = 1 << 30};
@@ -58,14 +69,14 @@ static void upload(const qk_frame_t *frame, const uint8_t *payload) {
     promise(status == QK_OK || (err.text[0] && !chunk.transfer));
     if (chunk.transfer) {
       promise(chunk.skip < frame->chunk_bytes);
-      qk_transfer_write(
-          chunk.transfer, payload + chunk.skip, frame->chunk_bytes - chunk.skip, chunk.offset,
-          chunk.skip == 0 && qk_frame_is_block(frame) ? &frame->chunk_checksum : NULL, &wrote);
+      write_chunk(frame, payload, &chunk, &wrote);
       promise(qk_job_uploaded(&chunk, last ? &frame->field_checksum : NULL, &wrote, 0, &ready,
                               &failed, &err) == job);
     }
     promise(err.code == QK_OK || (!ready && job->upload_next == before));
-    promise(job->upload_next >= before && job->upload_next <= job->upload_until);
+    const bool runs = frame->kind == QK_FRAME_UPLOAD_ZERO; /* which needs no credit */
+    promise(job->upload_next >= before && (runs || job->upload_next <= job->upload_until));
+    promise(job->upload_next <= 3 * FIELD);
     promise(!ready || (ready->source && ready->source->bytes == FIELD));
   }
   qk_job_destroy(job);
@@ -86,7 +97,7 @@ static void decode(const uint8_t *message, size_t size) {
   again = frame;
   promise(qk_frame_encode(&again, payload, header, &fault) == QK_OK);
   promise(memcmp(header, message, sizeof header) == 0);
-  if (frame.kind == QK_FRAME_UPLOAD) upload(&frame, payload);
+  if (frame.kind == QK_FRAME_UPLOAD || frame.kind == QK_FRAME_UPLOAD_ZERO) upload(&frame, payload);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -321,7 +321,7 @@ static void save_frame(const char *name, qk_frame_t frame, size_t bytes) {
   static uint8_t message[QK_FRAME_HEADER + 4096];
   qk_frame_fault_t fault;
   for (size_t i = 0; i < bytes; i++) message[QK_FRAME_HEADER + i] = (uint8_t)i;
-  frame.chunk_bytes = (uint32_t)bytes;
+  if (frame.kind != QK_FRAME_UPLOAD_ZERO) frame.chunk_bytes = (uint32_t)bytes;
   if (frame.kind >= QK_FRAME_UPLOAD && bytes == frame.field_bytes)
     frame.field_checksum = qk_checksum(message + QK_FRAME_HEADER, bytes);
   if (qk_frame_encode(&frame, message + QK_FRAME_HEADER, message, &fault) != QK_OK) exit(1);
@@ -378,6 +378,19 @@ int main(int argc, char **argv) {
       (qk_frame_t){
           .kind = QK_FRAME_UPLOAD, .request = 1, .rhs = 2, .field_bytes = FIELD, .offset = 96},
       8);
+  save_frame(
+      "zeros",
+      (qk_frame_t){
+          .kind = QK_FRAME_UPLOAD_ZERO, .request = 1, .chunk_bytes = 1000, .field_bytes = FIELD},
+      0);
+  static const uint8_t none[FIELD];
+  save_frame("zeros-whole",
+             (qk_frame_t){.kind = QK_FRAME_UPLOAD_ZERO,
+                          .request = 1,
+                          .chunk_bytes = FIELD,
+                          .field_bytes = FIELD,
+                          .field_checksum = qk_checksum(none, FIELD)},
+             0);
   save_frame(
       "download",
       (qk_frame_t){

@@ -214,9 +214,9 @@ static qk_status_t copy(const qk_staging_t *stage, const qk_buffer_t *b) {
   for (size_t v = 0; v * vector < bytes && status == QK_OK; v++) {
     size_t at, n;
     qk_segment_span(stage->wire, segment, (int)v, &at, &n);
-    status = zero_span(stage, b, v * vector, at);
-    if (status == QK_OK) status = copy_span(stage, b, at, at + n);
-    if (status == QK_OK) status = zero_span(stage, b, at + n, (v + 1) * vector);
+    const size_t edge[] = {v * vector, at, at + n, (v + 1) * vector};
+    for (int k = 0; k < 3 && status == QK_OK; k++)
+      status = (k == 1 ? copy_span : zero_span)(stage, b, edge[k], edge[k + 1]);
   }
   return status;
 }

@@ -1,7 +1,6 @@
 #include "daemon/front/engines/engine_encode.h"
 
 #include "daemon/front/settings/operator.h"
-#include "daemon/front/storage/holes.h"
 #include "proto/choices.h"
 #include "proto/control.h"
 #include "proto/engine.pb-c.h"
@@ -79,16 +78,6 @@ uint8_t *qk_engine_encode_load(const qk_settings_t *s, const char *checkpoint,
   return pack(&ENVELOPE(LOAD, load, &load), bytes);
 }
 
-/* The time slices of the source beside which it is zero. */
-static void name_slab(const qk_rhs_t *rhs, Quark__Engine__Fill *fill) {
-  const qk_shape_t *shape = &rhs->job->shape;
-  const uint32_t slices = shape->dims[3];
-  if (slices == 0) return;
-  qk_holes_slab(rhs->source, (uint32_t)qk_shape_vectors(shape), slices, &fill->slab_first,
-                &fill->slab_count);
-  fill->has_slab_first = fill->has_slab_count = fill->slab_count < slices;
-}
-
 uint8_t *qk_engine_encode_fill(uint32_t entry, uint64_t serial, const qk_rhs_t *rhs,
                                qk_fill_hint_t hint, size_t *bytes) {
   const qk_job_t *job = rhs->job;
@@ -107,7 +96,7 @@ uint8_t *qk_engine_encode_fill(uint32_t entry, uint64_t serial, const qk_rhs_t *
     fill.has_in_parity = true;
     fill.in_parity = rhs->uses[0]->job->parity;
   }
-  if (rhs->source) name_slab(rhs, &fill);
+  fill.has_slab_first = fill.has_slab_count = qk_rhs_slab(rhs, &fill.slab_first, &fill.slab_count);
   fill.shm_out = rhs->solution ? rhs->solution->name : NULL;
   fill.dtype = job->dtype;
   fill.basis = job->basis;

@@ -332,6 +332,9 @@ qk_shm_t *qk_job_put_into(const qk_rhs_t *rhs, bool sparse, qk_err_t *err);
 /* There is no memory for the field: its RHS ends, the upload goes on behind it. *failed as in
  * qk_job_upload. */
 void qk_job_put_failed(qk_job_t *job, uint32_t rhs, const char *why, double now, qk_rhs_t **failed);
+/* The time slices of its source beside which there are holes alone. False: there is no source, or
+ * it has data in all. */
+bool qk_rhs_slab(const qk_rhs_t *rhs, uint32_t *first, uint32_t *count);
 /* The source, which has been read from a file: UPLOADING to QUEUED. Takes the field. */
 void qk_rhs_fill(qk_rhs_t *rhs, qk_shm_t *field, double now);
 /* An upload that an earlier front has begun goes on at position `next`; the bytes of that field up

@@ -3,6 +3,7 @@
 
 #include "daemon/base/assert.h"
 #include "daemon/front/job/joined.h"
+#include "daemon/front/storage/holes.h"
 
 void qk_job_resume_upload(qk_job_t *job, uint64_t next) {
   if (job->bricks || job->joined) {
@@ -53,7 +54,8 @@ static qk_status_t check_chunk(const qk_job_t *job, const qk_frame_t *f, qk_err_
     return qk_fail(err, QK_BAD_PROTOCOL, "field_bytes = %llu: a field has %llu",
                    (unsigned long long)f->field_bytes, (unsigned long long)job->part_bytes);
   uint64_t begin = f->rhs * job->part_bytes + f->offset, end = begin + f->chunk_bytes;
-  if (end > job->upload_until && f->kind != QK_FRAME_UPLOAD_ZERO)
+  const bool needs_credit = f->kind != QK_FRAME_UPLOAD_ZERO || job->upload_until == 0;
+  if (end > job->upload_until && needs_credit) /* 0: nothing is to be sent */
     return qk_fail(err, QK_BAD_PROTOCOL, "chunk up to %llu is over the credit of %llu",
                    (unsigned long long)end, (unsigned long long)job->upload_until);
   if (begin > job->upload_due)
@@ -207,6 +209,14 @@ void qk_rhs_fill(qk_rhs_t *rhs, qk_shm_t *field, double now) {
   rhs->source = field;
   rhs->job->used_at = now;
   qk_rhs_complete(rhs, 0);
+}
+
+bool qk_rhs_slab(const qk_rhs_t *rhs, uint32_t *first, uint32_t *count) {
+  const qk_shape_t *shape = &rhs->job->shape;
+  const uint32_t slices = shape->dims[3];
+  if (!rhs->source || slices == 0) return false;
+  qk_holes_slab(rhs->source, (uint32_t)qk_shape_vectors(shape), slices, first, count);
+  return *count < slices;
 }
 
 qk_status_t qk_job_check_put(const qk_job_t *job, uint32_t rhs, uint32_t next, bool *wanted,

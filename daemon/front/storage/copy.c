@@ -85,6 +85,12 @@ static void after(uv_work_t *work, int cancelled) {
   c->done(c);
 }
 
+/* Of a descriptor that has all its pages a spare segment takes the bytes as well. */
+static bool has_holes(int fd) {
+  struct stat st;
+  return fstat(fd, &st) == 0 && (uint64_t)st.st_blocks * 512 < (uint64_t)st.st_size;
+}
+
 static qk_status_t prepare(qk_copy_t *c) {
   c->hash = qk_field_hash_create();
   c->buffer = qk_malloc(BUFFER_BYTES);
@@ -115,7 +121,7 @@ qk_status_t qk_copy_start(qk_copy_t *c, uv_loop_t *loop, qk_shm_space_t *space, 
                           void (*done)(qk_copy_t *copy)) {
   if (prepare(c) != QK_OK) return QK_NO_MEMORY;
   c->bytes = bytes;
-  const bool holes = c->sparse && !c->dense;
+  const bool holes = c->sparse && !c->dense && has_holes(c->from);
   if ((holes ? qk_shm_create_sparse : qk_shm_create_bare)(space, bytes, &c->field, &c->err) !=
       QK_OK) {
     c->err.code = QK_NO_MEMORY;

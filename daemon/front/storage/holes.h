@@ -30,7 +30,8 @@ qk_status_t qk_holes_fill(int fd, uint64_t at, uint64_t bytes, qk_err_t *err);
  * which, in all vectors, there are only holes; *count 0: all of it is one. */
 void qk_holes_slab(const qk_shm_t *field, uint32_t vectors, uint32_t slices, uint32_t *first,
                    uint32_t *count);
-/* The checksum of the object, of its bytes or of its blocks (frame.h). QK_NO_MEMORY, QK_IO_ERROR. */
+/* The checksum of the object, of its bytes or of its blocks (frame.h). QK_NO_MEMORY,
+ * QK_IO_ERROR. */
 qk_status_t qk_holes_checksum(int fd, uint64_t bytes, bool by_blocks, uint64_t *checksum,
                               qk_err_t *err);
 /* QK_OK: that is one of the two checksums. QK_BAD_CHECKSUM: it is not. QK_NO_MEMORY, QK_IO_ERROR:

@@ -30,6 +30,7 @@ enum { CLIENT = 0, ENGINE = 9, TIME = 13, WORLD = 14, HELP = 15, JOINED = 192 };
 #define CONTRACT(which, how) 4, which, how
 #define BIND 5, 0
 #define UPLOAD(job, how) 6, job, how
+#define ZEROS(job, more) 6, job, 16 * (more) + 9 /* 0: half of what is left; 1: all of it */
 #define GRANT(job, how) 9, job, how
 #define ACK(job, how) 10, job, how
 #define CANCEL(job, how) 11, job, how
@@ -92,6 +93,16 @@ static void save_good(void) {
           C0(GRANT(0, 1)), C0(ACK(0, 0)), C0(STATUS), C0(GOODBYE));
   SESSION("chunks", 2, LIVE, C0(HELLO), C0(BIND), C0(SUBMIT(UP | F64 | NONE, ONE, 0)),
           C0(UPLOAD(0, 3)), C0(UPLOAD(0, 7)), C0(UPLOAD(0, 0)), HELP, C0(ACK(0, 0)));
+  SESSION("zeros", 2, LIVE, C0(HELLO), C0(BIND), C0(SUBMIT(UP, TWO, 0)), C0(ZEROS(0, 0)),
+          C0(UPLOAD(0, 3)), C0(ZEROS(0, 1)), C0(UPLOAD(0, 3)), C0(ZEROS(0, 0)), C0(UPLOAD(0, 0)),
+          HELP, C0(SUBMIT(UP, TWO, 0)), C0(ZEROS(0, 1)), HELP, C0(GRANT(0, 0)), C0(ACK(0, 0)));
+  SESSION("zeros-crash", 2 | STATE, LIVE, C0(HELLO), C0(BIND), C0(SUBMIT(UP, TWO, 0)),
+          C0(ZEROS(0, 0)), C0(UPLOAD(0, 3)), HELP, CRASH(0), LIVE, C0(HELLO), C0(BIND), C0(AGAIN),
+          C0(ZEROS(0, 1)), HELP, CRASH(MACHINE), LIVE, C0(HELLO), C0(BIND), C0(AGAIN),
+          C0(ZEROS(0, 1)), HELP, C0(GRANT(0, 0)));
+  SESSION("zeros-wrong", 2, LIVE, C0(HELLO), C0(BIND), C0(SUBMIT(UP, TWO, 0)), C0(ZEROS(0, 13)),
+          C0(HELLO), C0(BIND), C0(SUBMIT(UP, TWO, 0)), C0(ZEROS(0, 14)), C0(HELLO), C0(BIND),
+          C0(SUBMIT(UP, TWO, 0)), C0(ZEROS(0, 1)), C0(ZEROS(0, 1)));
   SESSION("points", 3, LIVE, C1(HELLO), C1(SUBMIT(POINT | NONE, TWELVE, 0)), HELP, HELP, HELP, HELP,
           C1(AGAIN), HELP, HELP, HELP, HELP, HELP, HELP, HELP, HELP, C1(ACK(0, 0)), WORLD, 176);
   SESSION("kept", 2, LIVE, C0(HELLO), C0(BIND), C0(SUBMIT(POINT | KEEP, TWELVE, 0)), HELP, HELP,

@@ -10,7 +10,7 @@
 #include "tests/fuzz/session/session_twist.h"
 #include "tests/fuzz/session/world.h"
 
-enum { RAW = 256, BLOCK = 4096 };
+enum { RAW = 256, BLOCK = 4096, RUN = 9 };
 
 static struct {
   uint8_t *last; /* packed SUBMIT or CONTRACT */
@@ -387,7 +387,7 @@ static void about_setup(const qk_session_t *session, int peer, tape_t *tape) {
 static void send_frame(int peer, qk_frame_t *frame, uint8_t twisted) {
   qk_frame_fault_t fault;
   if (qk_frame_encode(frame, message + QK_FRAME_HEADER, message, &fault) != QK_OK) return;
-  size_t bytes = QK_FRAME_HEADER + frame->chunk_bytes;
+  size_t bytes = QK_FRAME_HEADER + qk_frame_payload(frame);
   if (twisted >= 250) message[twisted % 64] ^= 1;
   if (twisted == 249) message[QK_FRAME_HEADER] ^= 1;
   if (twisted == 248) bytes--;
@@ -419,6 +419,15 @@ static void fill(const qk_job_t *job, uint32_t rhs, uint64_t offset, uint8_t *to
   }
 }
 
+/* A run of zeros in place of the chunk: true of the first right-hand side, of the beginning of
+ * others by chance, up to its end or half of what is left, or over the end. */
+static void make_run(qk_frame_t *frame, uint64_t left, uint8_t how) {
+  frame->kind = QK_FRAME_UPLOAD_ZERO;
+  frame->chunk_bytes = (uint32_t)(how / 16 % 2 ? left : (left + 1) / 2);
+  if (how / 16 == 13) frame->chunk_bytes = QK_ZEROS_MAX;
+  if (how / 16 == 14) frame->chunk_bytes = (uint32_t)left + 1;
+}
+
 /* The next chunk of an upload, or something like it. */
 static void upload(const qk_job_t *job, int i, uint8_t how) {
   if (job->contraction || job->upload_next >= job->nrhs * job->part_bytes) return;
@@ -433,7 +442,8 @@ static void upload(const qk_job_t *job, int i, uint8_t how) {
   if (how % 4 == 3 && left > 100) frame.chunk_bytes = 100;
   if (how == 242 && frame.offset >= 100) frame.offset -= 100; /* again, and too much */
   if (how == 241) frame.offset = 0;
-  fill(job, frame.rhs, frame.offset, message + QK_FRAME_HEADER, frame.chunk_bytes);
+  if (how % 16 == RUN) make_run(&frame, left, how);
+  fill(job, frame.rhs, frame.offset, message + QK_FRAME_HEADER, qk_frame_payload(&frame));
   if (frame.offset + frame.chunk_bytes == frame.field_bytes) {
     qk_field_hash_t *hash = qk_field_hash_create();
     QK_ASSERT(hash);

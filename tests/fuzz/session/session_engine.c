@@ -61,6 +61,9 @@ static void on_fill(engine_t *engine, const Quark__Engine__Fill *fill) {
   QK_ASSERT(fill->source == QUARK__SOURCE_KIND__SOURCE_UPLOAD || fill->column);
   QK_ASSERT(fill->order == QK_ORDER_FIRST || fill->order == QK_ORDER_OTHERS);
   QK_ASSERT(fill->backlog <= INT32_MAX);
+  QK_ASSERT(fill->has_slab_first == fill->has_slab_count);
+  QK_ASSERT(!fill->has_slab_count || fill->source == QUARK__SOURCE_KIND__SOURCE_UPLOAD);
+  QK_ASSERT(fill->slab_first <= INT32_MAX && fill->slab_count < INT32_MAX);
   QK_ASSERT(fill->flavour == 1 || fill->flavour == -1);
   QK_ASSERT((unsigned)fill->parity <= QUARK__PARITY__PARITY_ODD);
   QK_ASSERT((unsigned)fill->in_parity <= QUARK__PARITY__PARITY_ODD);

@@ -284,6 +284,15 @@ qk_status_t qk_shm_create_bare(qk_shm_space_t *space, size_t bytes, qk_shm_t **s
   return qk_shm_create(space, bytes, shm, err);
 }
 
+qk_status_t qk_shm_create_sparse(qk_shm_space_t *space, size_t bytes, qk_shm_t **shm,
+                                 qk_err_t *err) {
+  return qk_shm_create(space, bytes, shm, err);
+}
+
+void qk_shm_count(const qk_shm_t *shm, uint64_t bytes) {
+  (void)shm, (void)bytes;
+}
+
 qk_status_t qk_shm_adopt(qk_shm_space_t *space, const char *name, size_t bytes, qk_shm_t **shm,
                          qk_err_t *err) {
   unsigned long long number;

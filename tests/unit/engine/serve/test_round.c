@@ -77,6 +77,28 @@ Test(round, a_sequential_fill_comes_out_as_it_went_in) {
   cr_expect(f.in_double && f.smear.steps == 0);
 }
 
+Test(round, an_upload_has_the_slab_that_the_front_names) {
+  qk_err_t err = {0};
+  qk_fill_t f;
+  Quark__Engine__Fill m = good_fill(QUARK__SOURCE_KIND__SOURCE_UPLOAD, NULL);
+  cr_assert_eq(qk_fill_parse(&m, 4, true, 1, &f, &err), QK_OK, "%s", err.text);
+  cr_expect_not(f.slab.partial);
+  m.has_slab_first = m.has_slab_count = true;
+  m.slab_first = 5;
+  m.slab_count = 0;
+  cr_assert_eq(qk_fill_parse(&m, 4, true, 1, &f, &err), QK_OK, "%s", err.text);
+  cr_expect(f.slab.partial && f.slab.first == 5 && f.slab.count == 0);
+  const qk_input_t input = qk_fill_input(&f);
+  cr_expect(strcmp(input.name, "/in") == 0 && input.is_double && input.parity == QK_FULL);
+  cr_expect(input.slab.partial && input.slab.first == 5);
+  m.has_slab_first = false;
+  expect_fill_refused(&m, "slab_first, slab_count: both");
+  Quark__Column c = QUARK__COLUMN__INIT;
+  m = good_fill(QUARK__SOURCE_KIND__SOURCE_SEQUENTIAL, &c);
+  m.has_slab_first = m.has_slab_count = true;
+  expect_fill_refused(&m, "slab_first, slab_count: both, of an upload");
+}
+
 /* ---- work and parity ---- */
 
 Test(round, work_needs_no_tolerance_and_a_solve_does) {

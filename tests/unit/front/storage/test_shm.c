@@ -189,6 +189,26 @@ Test(shm, a_new_one_costs_as_many_bytes_of_spare_ones) {
   give_back(other);
 }
 
+Test(shm, a_sparse_one_costs_spare_ones_as_it_is_filled) {
+  need_leases();
+  qk_shm_t *dense[3], *sparse[2];
+  qk_err_t err = {0};
+  for (int i = 0; i < 3; i++) dense[i] = make(LARGE);
+  for (int i = 0; i < 3; i++) give_back(dense[i]);
+  cr_expect_eq(space.spare_bytes, 3 * LARGE);
+  for (int i = 0; i < 2; i++)
+    cr_assert_eq(qk_shm_create_sparse(&space, LARGE, &sparse[i], &err), QK_OK);
+  cr_expect_eq(space.spare_bytes, 3 * LARGE, "it is all zeros, and in the place of none");
+  qk_shm_count(sparse[0], LARGE - 1);
+  cr_expect_eq(space.spare_bytes, 3 * LARGE);
+  qk_shm_count(sparse[1], 1);
+  cr_expect_eq(space.spare_bytes, 2 * LARGE);
+  qk_shm_count(sparse[1], LARGE);
+  cr_expect_eq(space.spare_bytes, LARGE, "%lld", (long long)space.spare_bytes);
+  for (int i = 0; i < 2; i++) give_back(sparse[i]);
+  cr_expect_eq(space.spare_bytes, LARGE, "without its pages none is spared");
+}
+
 Test(shm, spare_ones_go_with_time_and_with_the_space) {
   need_leases();
   char name[QK_SHM_NAME_MAX];

@@ -183,6 +183,11 @@ def bad_runs_end_their_session_alone(case):
                 except AssertionError as e:
                     raise AssertionError('offence %d: %s' % (k, e)) from e
         assert len(offences(c, 1)) == 18
+        for more in dict(source=qk.SOURCE_POINT), dict(grid=[2, 1, 1, 1]):  # of which nothing is to be sent
+            with Client(d) as c:
+                a = c.submit(1, **more)
+                c.data.send(fz.zeros(a.request, 0, 100, a.field_bytes, 0))
+                c.error('BAD_PROTOCOL')
         check_solves_of_others(d)
         d.status_when(lambda s: s.memory_used == 0)
 
