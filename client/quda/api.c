@@ -4,11 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "connection.h"
 #include "core.h"
 #include "grid.h"
 #include "say.h"
 #include "served.h"
 #include "setups.h"
+#include "threads.h"
 
 /* ---- ranks, begin and end ---- */
 
@@ -56,7 +58,9 @@ void qk_served_initQudaDevice(int device) {
 void qk_served_endQuda(void) {
   qk_quda_free_links();
   qk_quda_free_clover();
-  if (qk_quda_rank() == 0) qk_quda_disconnect();
+  qk_quda_setups_forget();
+  qk_quda_disconnect();
+  qk_quda_threads_end();
 }
 
 /* ---- members ---- */
@@ -198,10 +202,13 @@ void qk_served_loadGaugeQuda(void *links, QudaGaugeParam *p) {
   if (!is_trivial(p->i_mu)) qk_quda_refuse_member("i_mu", p->i_mu, "0");
 #endif
   if (!links) qk_quda_refuse("loadGaugeQuda: the links are NULL; resident ones are not served");
-  qk_quda_load_links(p->X, p->gauge_order == QUDA_QDP_GAUGE_ORDER ? QK_QUDA_QDP : QK_QUDA_MILC,
-                     is_single("cpu_prec", p->cpu_prec),
-                     is_trivial(p->anisotropy) ? 1 : p->anisotropy,
-                     p->t_boundary == QUDA_ANTI_PERIODIC_T, links);
+  qk_quda_load_links(p->X, &(qk_quda_given_t){
+                               .milc = p->gauge_order == QUDA_MILC_GAUGE_ORDER,
+                               .single = is_single("cpu_prec", p->cpu_prec),
+                               .links = links,
+                               .anisotropy = is_trivial(p->anisotropy) ? 1 : p->anisotropy,
+                               .antiperiodic = p->t_boundary == QUDA_ANTI_PERIODIC_T,
+                           });
 }
 
 void qk_served_freeGaugeQuda(void) {

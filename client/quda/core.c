@@ -4,7 +4,9 @@
 #include <string.h>
 
 #include "clover.h"
+#include "connection.h"
 #include "core.h"
+#include "fields.h"
 #include "grid.h"
 #include "layout.h"
 #include "links.h"
@@ -12,14 +14,18 @@
 #include "setups.h"
 #include "work.h"
 
-enum { LINKS = 72, TERM = 72 }; /* doubles a site */
+enum { TERM = 72 }; /* doubles a site */
+
+static quark_dtype_t dtype_of(bool single) {
+  return single ? QUARK_F32 : QUARK_F64;
+}
 
 /* A_q = a + sum over planes of c[p] C_p on the sites, C of these links; kappa normalisation. */
 typedef struct term {
   bool there;
-  qk_quda_links_t *links; /* rank 0; also held by `links` below if they are the same */
+  qk_quda_links_t *links; /* also held by `links` below if they are the same */
   double a, c[6];
-  double *uploaded; /* rank 0: until it is verified; NULL: it was not, or is */
+  double *uploaded; /* the part of this rank, until it is verified; NULL: it was not, or is */
   /* It is none of the links: it stays as it is, divided by 2 kappa for the last call. */
   bool foreign;
   double *over, over_kappa;
@@ -30,13 +36,9 @@ typedef struct term {
 static struct {
   bool there;
   qk_quda_shape_t shape;
-  qk_quda_links_t *links; /* rank 0 */
+  qk_quda_links_t *links;
   term_t term;
 } loaded;
-
-static bool speaks(void) {
-  return qk_quda_rank() == 0;
-}
 
 /* ---- links ---- */
 
@@ -51,47 +53,16 @@ void qk_quda_free_links(void) {
   drop_links(links);
 }
 
-typedef struct collected {
-  double *whole;
-  size_t bytes;
-} collected_t;
-
-static void collect(void *arg, int rank, const void *brick) {
-  collected_t *c = arg;
-  int coord[4];
-  qk_quda_grid_coord(rank, coord);
-  qk_quda_to_whole(&loaded.shape, coord, QK_QUDA_ALL, c->bytes, brick, c->whole);
-}
-
 /* n doubles from the caller's precision. */
-static void widen(const void *from, bool single, size_t first, size_t n, double *to) {
+static void widen(const void *from, bool single, size_t n, double *to) {
   const double *d = from;
   const float *f = from;
-  for (size_t k = 0; k < n; k++) to[k] = single ? f[first + k] : d[first + k];
+  for (size_t k = 0; k < n; k++) to[k] = single ? f[k] : d[k];
 }
 
-static double *read_links(qk_quda_order_t order, bool single, const void *links, size_t sites) {
-  double *brick = qk_quda_alloc(sites * LINKS * sizeof *brick);
-  const void *const *one = links;
-  for (size_t n = 0; n < sites; n++)
-    for (size_t mu = 0; mu < 4; mu++)
-      if (order == QK_QUDA_QDP)
-        widen(one[mu], single, 18 * n, 18, brick + LINKS * n + 18 * mu);
-      else
-        widen(links, single, LINKS * n + 18 * mu, 18, brick + LINKS * n + 18 * mu);
-  return brick;
-}
-
-/* 32 bits hold all numbers: these are links of single precision, however they are given. */
-static bool is_single(const double *u, size_t n) {
-  for (size_t k = 0; k < n; k++)
-    if ((double)(float)u[k] != u[k]) return false;
-  return true;
-}
-
-void qk_quda_load_links(const int local[4], qk_quda_order_t order, bool single, double anisotropy,
-                        bool antiperiodic, void *links) {
+void qk_quda_load_links(const int local[4], const qk_quda_given_t *given) {
   static const int one[4] = {1, 1, 1, 1};
+  char why[256];
   qk_quda_grid_init(one, NULL, NULL);
   for (int mu = 0; mu < 4; mu++)
     if (local[mu] < 2 || local[mu] % 2)
@@ -99,25 +70,12 @@ void qk_quda_load_links(const int local[4], qk_quda_order_t order, bool single, 
   qk_quda_free_links();
   memcpy(loaded.shape.local, local, sizeof loaded.shape.local);
   qk_quda_grid_dims(loaded.shape.grid);
-  const size_t sites = qk_quda_local_sites(&loaded.shape, QK_QUDA_ALL),
-               whole = qk_quda_whole_sites(&loaded.shape, QK_QUDA_ALL);
-  double *brick = read_links(order, single, links, sites);
-  collected_t all = {.bytes = LINKS * sizeof *brick};
-  if (speaks()) all.whole = qk_quda_alloc(whole * all.bytes);
-  qk_quda_gather(brick, sites * all.bytes, collect, &all);
-  free(brick);
-  if (speaks()) {
-    qk_quda_links_t *u = qk_quda_alloc(sizeof *u);
-    char why[256];
-    *u = (qk_quda_links_t){.u = all.whole};
-    u->single = single || is_single(u->u, whole * LINKS);
-    for (int mu = 0; mu < 4; mu++) u->dims[mu] = local[mu] * loaded.shape.grid[mu];
-    if (!qk_quda_links_undo(u, anisotropy, antiperiodic, why))
-      qk_quda_refuse("loadGaugeQuda: %s", why);
-    loaded.links = u;
-    qk_quda_log("loadGaugeQuda: links %016llx, hops %g,%g,%g,%g", (unsigned long long)u->digest,
-                u->hop[0], u->hop[1], u->hop[2], u->hop[3]);
-  }
+  qk_quda_grid_coord(qk_quda_rank(), loaded.shape.coord);
+  loaded.links = qk_quda_links_take(&loaded.shape, given, why);
+  if (!loaded.links) qk_quda_refuse("loadGaugeQuda: %s", why);
+  const double *hop = loaded.links->hop;
+  qk_quda_log("loadGaugeQuda: links %016llx, hops %g,%g,%g,%g",
+              (unsigned long long)loaded.links->digest, hop[0], hop[1], hop[2], hop[3]);
   loaded.there = true;
 }
 
@@ -140,12 +98,14 @@ static double rounding(bool single) {
 /* False: it is not a + c C of the loaded links. */
 static bool recognise(bool single, const double *term) {
   const qk_quda_links_t *u = loaded.links;
+  qk_quda_samples_t *samples = qk_quda_clover_samples(u, term);
   bool split = false;
   double c[2], off;
   for (int mu = 0; mu < 4; mu++) split = split || u->hop[mu] != 1;
-  off = qk_quda_clover_fit(u, term, split, &loaded.term.a, c);
+  off = qk_quda_clover_fit(samples, split, &loaded.term.a, c);
   if (!split && !(off <= rounding(single)))
-    off = qk_quda_clover_fit(u, term, true, &loaded.term.a, c);
+    off = qk_quda_clover_fit(samples, true, &loaded.term.a, c);
+  free(samples);
   for (int p = 0; p < 6; p++) loaded.term.c[p] = c[p / 3];
   if (!(off <= rounding(single)))
     qk_quda_log("loadCloverQuda: the term is not a + c C, C made of the loaded links: it is off by "
@@ -160,15 +120,44 @@ static void leave_as_it_is(term_t *term) {
   qk_quda_log("loadCloverQuda: the term goes to the daemon as it is");
 }
 
+/* The sum over ranks of the digest of their parts. */
+static uint64_t digest_of(const double *term) {
+  const qk_quda_shape_t *shape = &loaded.shape;
+  const size_t nx = (size_t)shape->local[0];
+  uint64_t digest = 0, *site = qk_quda_alloc(nx * sizeof *site);
+  for (size_t row = 0; row < qk_quda_rows(shape); row++) {
+    int at[4];
+    const uint64_t first = qk_quda_row_begin(shape, row, at);
+    for (size_t x = 0; x < nx; x++) site[x] = first + x;
+    quark_clover_digest(term + row * nx * TERM, QUARK_F64, site, nx, &digest);
+  }
+  free(site);
+  qk_quda_sum_whole(&digest, 1);
+  return digest;
+}
+
 /* The term of a call with this kappa: T of M = T - H / 2. */
 static void divide(term_t *term, double kappa) {
-  const size_t n = qk_quda_whole_sites(&loaded.shape, QK_QUDA_ALL);
+  const size_t n = qk_quda_local_sites(&loaded.shape, QK_QUDA_ALL);
   if (term->over && term->over_kappa == kappa) return;
   if (!term->over) term->over = qk_quda_alloc(n * TERM * sizeof *term->over);
   for (size_t k = 0; k < n * TERM; k++) term->over[k] = term->uploaded[k] / (2 * kappa);
   term->over_kappa = kappa;
-  term->over_digest = 0;
-  quark_clover_digest(term->over, QUARK_F64, NULL, n, &term->over_digest);
+  term->over_digest = digest_of(term->over);
+}
+
+/* The caller's brick as a part of doubles. */
+static double *read_term(bool single, const void *term) {
+  const qk_quda_move_t move = {.shape = loaded.shape,
+                               .sites = QK_QUDA_ALL,
+                               .reals = TERM,
+                               .brick_dtype = dtype_of(single),
+                               .part_dtype = QUARK_F64,
+                               .factor = 1};
+  const size_t rows = qk_quda_rows(&loaded.shape);
+  double *part = qk_quda_alloc(rows * qk_quda_row_bytes(&move));
+  qk_quda_rows_to_part(&move, 0, rows, term, part);
+  return part;
 }
 
 void qk_quda_load_clover(double coefficient, bool single, const void *term) {
@@ -179,27 +168,18 @@ void qk_quda_load_clover(double coefficient, bool single, const void *term) {
   if (!term) {
     static const int plane[6][2] = {{0, 1}, {0, 2}, {1, 2}, {0, 3}, {1, 3}, {2, 3}};
     loaded.term.a = 1;
-    for (int p = 0; p < 6 && speaks(); p++) {
+    for (int p = 0; p < 6; p++) {
       const double m = loaded.links->hop[plane[p][0]], n = loaded.links->hop[plane[p][1]];
       loaded.term.c[p] = 2 * coefficient * m * m * n * n;
     }
     return;
   }
-  const size_t sites = qk_quda_local_sites(&loaded.shape, QK_QUDA_ALL);
-  double *brick = qk_quda_alloc(sites * TERM * sizeof *brick);
-  collected_t all = {.bytes = TERM * sizeof *brick};
-  widen(term, single, 0, sites * TERM, brick);
-  if (speaks())
-    all.whole = qk_quda_alloc(qk_quda_whole_sites(&loaded.shape, QK_QUDA_ALL) * all.bytes);
-  qk_quda_gather(brick, sites * all.bytes, collect, &all);
-  free(brick);
-  if (!speaks()) return;
   const char *wish = qk_quda_setting("CLOVER");
   if (wish && strcmp(wish, "upload") != 0)
     qk_quda_refuse("QUARK_QUDA_CLOVER = %.60s: must be upload, or not set", wish);
-  loaded.term.uploaded = all.whole;
+  loaded.term.uploaded = read_term(single, term);
   loaded.term.single = single;
-  if (wish || !recognise(single, all.whole)) leave_as_it_is(&loaded.term);
+  if (wish || !recognise(single, loaded.term.uploaded)) leave_as_it_is(&loaded.term);
 }
 
 /* ---- the operator of a call ---- */
@@ -210,7 +190,6 @@ static void operator_of(const qk_quda_call_t *call, qk_quda_operator_t *op) {
     qk_quda_refuse("no clover term is loaded (loadCloverQuda)");
   if (!(call->kappa > 0)) qk_quda_refuse("kappa = %.17g: must be above 0", call->kappa);
   *op = (qk_quda_operator_t){.links = loaded.links, .kappa = call->kappa};
-  if (!speaks()) return;
   term_t *term = &loaded.term;
   const double *h = loaded.links->hop, sum = h[0] + h[1] + h[2] + h[3];
   if (call->clover && !qk_quda_links_same(loaded.links, term->links))
@@ -231,21 +210,20 @@ static void operator_of(const qk_quda_call_t *call, qk_quda_operator_t *op) {
   for (int p = 0; p < 6; p++) op->plane[p] = term->c[p] / term->c[3];
 }
 
-static quark_dtype_t dtype_of(bool single) {
-  return single ? QUARK_F32 : QUARK_F64;
+static uint64_t global_site(size_t in_part) {
+  const size_t nx = (size_t)loaded.shape.local[0];
+  int at[4];
+  return qk_quda_row_begin(&loaded.shape, in_part / nx, at) + in_part % nx;
 }
 
 /* A term that was recognised by some of its sites is that of the daemon on all of them: both are
  * applied to noise. */
 static void verify(const qk_quda_operator_t *op) {
   term_t *term = &loaded.term;
-  double bad[2] = {0, 0}; /* whether there is one to verify; deviation over the limit */
-  if (speaks()) bad[0] = term->uploaded != NULL && !term->foreign;
-  qk_quda_broadcast(bad, sizeof bad);
-  if (bad[0] == 0) return;
-  const size_t sites = qk_quda_local_sites(&loaded.shape, QK_QUDA_ALL),
-               whole = qk_quda_whole_sites(&loaded.shape, QK_QUDA_ALL), bytes = 24 * sizeof(double);
-  double complex *noise = qk_quda_alloc(sites * bytes), *result = qk_quda_alloc(sites * bytes);
+  if (!term->uploaded || term->foreign) return;
+  const size_t sites = qk_quda_local_sites(&loaded.shape, QK_QUDA_ALL), bytes = 24 * sizeof(double);
+  double complex *noise = qk_quda_alloc(sites * bytes), *result = qk_quda_alloc(sites * bytes),
+                 *expected = qk_quda_alloc(sites * bytes);
   uint64_t x = 0x9e3779b97f4a7c15U + (uint64_t)qk_quda_rank();
   for (size_t k = 0; k < 12 * sites; k++) {
     static const double complex z4[4] = {1, I, -1, -I};
@@ -257,44 +235,39 @@ static void verify(const qk_quda_operator_t *op) {
                              .shape = loaded.shape,
                              .work = QUARK_WORK_DIAG,
                              .dtype = QUARK_F64,
+                             .in_order = true,
                              .factor = 1,
                              .n = 1,
                              .in = &in,
                              .out = &out};
   qk_quda_run(&job, NULL);
-  collected_t given = {.bytes = bytes}, seen = {.bytes = bytes};
-  if (speaks())
-    given.whole = qk_quda_alloc(whole * bytes), seen.whole = qk_quda_alloc(whole * bytes);
-  qk_quda_gather(noise, sites * bytes, collect, &given);
-  qk_quda_gather(result, sites * bytes, collect, &seen);
-  if (speaks()) {
-    double complex *mine = qk_quda_alloc(whole * bytes);
-    const double complex *its = (const double complex *)seen.whole;
-    double largest = 0;
-    size_t worst = 0;
-    qk_quda_clover_apply(term->uploaded, whole, (const double complex *)given.whole, mine);
-    for (size_t k = 0; k < whole * TERM; k++) largest = fmax(largest, fabs(term->uploaded[k]));
-    for (size_t k = 0; k < 12 * whole; k++) {
-      const double off =
-          cabs(mine[k] - 2 * op->kappa * its[k]) / (6 * rounding(term->single) * largest);
-      if (!(off <= bad[1])) bad[1] = off, worst = k / 12;
-    }
-    free(mine);
-    if (bad[1] <= 1) {
-      qk_quda_log("loadCloverQuda: mass %.15g, csw %.15g; on all sites", op->mass, op->csw);
-      free(term->uploaded);
-      term->uploaded = NULL;
-    } else {
-      qk_quda_log("loadCloverQuda: the term fits to the loaded links, but not on site %zu: off by "
-                  "%.3g of what rounding allows",
-                  worst, bad[1]);
-      leave_as_it_is(term);
-    }
+  qk_quda_clover_apply(term->uploaded, sites, noise, expected);
+  double largest = 0, worst[2] = {0, 0}; /* over the limit; the last site, of ranks that have it */
+  size_t at = 0;
+  for (size_t k = 0; k < sites * TERM; k++) largest = fmax(largest, fabs(term->uploaded[k]));
+  qk_quda_max(&largest, 1);
+  for (size_t k = 0; k < 12 * sites; k++) {
+    const double off =
+        cabs(expected[k] - 2 * op->kappa * result[k]) / (6 * rounding(term->single) * largest);
+    if (!(off <= worst[0])) worst[0] = isnan(off) ? INFINITY : off, at = k / 12;
   }
-  free(given.whole);
-  free(seen.whole);
+  const double mine = worst[0];
+  qk_quda_max(worst, 1);
+  if (mine == worst[0]) worst[1] = (double)global_site(at);
+  qk_quda_max(worst + 1, 1);
+  if (worst[0] <= 1) {
+    qk_quda_log("loadCloverQuda: mass %.15g, csw %.15g; on all sites", op->mass, op->csw);
+    free(term->uploaded);
+    term->uploaded = NULL;
+  } else {
+    qk_quda_log("loadCloverQuda: the term fits to the loaded links, but not on site %.0f: off by "
+                "%.3g of what rounding allows",
+                worst[1], worst[0]);
+    leave_as_it_is(term);
+  }
   free(noise);
   free(result);
+  free(expected);
 }
 
 /* The operator of a call, with a term that is verified. */
@@ -308,7 +281,14 @@ static void verified_operator_of(const qk_quda_call_t *call, qk_quda_operator_t 
 void qk_quda_prepare(const qk_quda_call_t *call) {
   qk_quda_operator_t op;
   verified_operator_of(call, &op);
-  if (speaks()) qk_quda_setup(&op);
+  qk_quda_joins(); /* all ranks connect */
+  qk_quda_ticket_t nothing = {0};
+  if (qk_quda_rank() != 0) {
+    qk_quda_attend(&op, &nothing);
+    return;
+  }
+  qk_quda_setup(&op);
+  qk_quda_dismiss(&nothing);
 }
 
 /* ---- solves ---- */
@@ -400,7 +380,7 @@ static void solve_squares(const qk_quda_call_t *call, const qk_quda_job_t *job, 
   for (int k = 0; k < call->n; k++) {
     double *d = x[k];
     float *f = x[k];
-    widen(b[k], call->single, 0, n, wide_b);
+    widen(b[k], call->single, n, wide_b);
     solve_squared(call, job, wide_b, wide_x, &outcome[k]);
     for (size_t i = 0; i < n; i++)
       if (call->single)

@@ -10,12 +10,10 @@
 #include <stdint.h>
 
 #include "client/quark.h"
+#include "links.h"
 #include "work.h"
 
-typedef enum qk_quda_order { QK_QUDA_QDP, QK_QUDA_MILC } qk_quda_order_t;
-
-void qk_quda_load_links(const int local[4], qk_quda_order_t order, bool single, double anisotropy,
-                        bool antiperiodic, void *links);
+void qk_quda_load_links(const int local[4], const qk_quda_given_t *given);
 void qk_quda_free_links(void);
 /* term NULL: of the loaded links, with that coefficient (clover_coeff). Else A of the kappa
  * normalisation as a brick, packed as in clover.c. */

@@ -1,8 +1,10 @@
 /* Ranks. With QK_WITH_MPI the caller's MPI, else one rank. */
 #include <limits.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #ifdef QK_WITH_MPI
@@ -21,6 +23,17 @@ static struct {
   MPI_Comm comm;
 #endif
 } grid = {.ranks = 1, .dims = {1, 1, 1, 1}};
+
+static int cores_of(const cpu_set_t *mine, const cpu_set_t *all, int ranks) {
+  int sharing = 0;
+  for (int r = 0; r < ranks; r++) {
+    cpu_set_t both;
+    CPU_AND(&both, mine, &all[r]);
+    sharing += CPU_COUNT(&both) > 0;
+  }
+  const int cores = CPU_COUNT(mine) / (sharing > 0 ? sharing : 1);
+  return cores > 0 ? cores : 1;
+}
 
 int qk_quda_rank(void) {
   return grid.rank;
@@ -98,10 +111,68 @@ void qk_quda_grid_comm(void *mpi_comm) {
   grid.given = true;
 }
 
+/* Polling would take the cores that the solver may need. */
+static void sleep_until(MPI_Request *request) {
+  const struct timespec nap = {.tv_nsec = 200000};
+  const double begun = qk_quda_now();
+  for (int done = 0;;) {
+    MPI_Test(request, &done, MPI_STATUS_IGNORE);
+    if (done) return;
+    if (qk_quda_now() - begun > 1e-4) nanosleep(&nap, NULL);
+  }
+}
+
 void qk_quda_broadcast(void *data, size_t bytes) {
   char *p = data;
-  for (size_t done = 0; grid.ranks > 1 && done < bytes; done += PIECE)
-    MPI_Bcast(p + done, bytes - done < PIECE ? (int)(bytes - done) : PIECE, MPI_BYTE, 0, grid.comm);
+  for (size_t done = 0; grid.ranks > 1 && done < bytes; done += PIECE) {
+    MPI_Request request;
+    MPI_Ibcast(p + done, bytes - done < PIECE ? (int)(bytes - done) : PIECE, MPI_BYTE, 0, grid.comm,
+               &request);
+    sleep_until(&request);
+  }
+}
+
+void qk_quda_barrier(void) {
+  MPI_Request request;
+  if (grid.ranks == 1) return;
+  MPI_Ibarrier(grid.comm, &request);
+  sleep_until(&request);
+}
+
+static void reduce(void *value, size_t n, MPI_Datatype type, size_t bytes, MPI_Op op) {
+  char *p = value;
+  const size_t most = PIECE / bytes;
+  for (size_t done = 0; grid.ranks > 1 && done < n; done += most)
+    MPI_Allreduce(MPI_IN_PLACE, p + done * bytes, n - done < most ? (int)(n - done) : (int)most,
+                  type, op, grid.comm);
+}
+
+void qk_quda_sum_whole(uint64_t *value, size_t n) {
+  reduce(value, n, MPI_UINT64_T, sizeof *value, MPI_SUM);
+}
+void qk_quda_sum(double *value, size_t n) {
+  reduce(value, n, MPI_DOUBLE, sizeof *value, MPI_SUM);
+}
+void qk_quda_max(double *value, size_t n) {
+  reduce(value, n, MPI_DOUBLE, sizeof *value, MPI_MAX);
+}
+
+int qk_quda_cores(void) {
+  cpu_set_t mine, *all = &mine;
+  MPI_Comm node = MPI_COMM_NULL;
+  int ranks = 1;
+  CPU_ZERO(&mine);
+  sched_getaffinity(0, sizeof mine, &mine);
+  if (grid.ranks > 1) {
+    MPI_Comm_split_type(grid.comm, MPI_COMM_TYPE_SHARED, grid.rank, MPI_INFO_NULL, &node);
+    MPI_Comm_size(node, &ranks);
+    all = qk_quda_alloc((size_t)ranks * sizeof *all);
+    MPI_Allgather(&mine, sizeof mine, MPI_BYTE, all, sizeof mine, MPI_BYTE, node);
+    MPI_Comm_free(&node);
+  }
+  const int cores = cores_of(&mine, all, ranks);
+  if (all != &mine) free(all);
+  return cores;
 }
 
 static void send_to(int rank, const char *data, size_t bytes) {
@@ -132,6 +203,24 @@ void qk_quda_grid_comm(void *mpi_comm) {
 void qk_quda_broadcast(void *data, size_t bytes) {
   (void)data, (void)bytes;
 }
+void qk_quda_barrier(void) {}
+void qk_quda_sum_whole(uint64_t *value, size_t n) {
+  (void)value, (void)n;
+}
+void qk_quda_sum(double *value, size_t n) {
+  (void)value, (void)n;
+}
+void qk_quda_max(double *value, size_t n) {
+  (void)value, (void)n;
+}
+
+int qk_quda_cores(void) {
+  cpu_set_t mine;
+  CPU_ZERO(&mine);
+  sched_getaffinity(0, sizeof mine, &mine);
+  return cores_of(&mine, &mine, 1);
+}
+
 void qk_quda_abort(int code) {
   exit(code);
 }

@@ -5,6 +5,7 @@
 #define QUARK_QUDA_GRID_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 typedef int (*qk_quda_map_t)(const int coord[4], void *arg);
 
@@ -15,7 +16,17 @@ int qk_quda_rank(void);
 int qk_quda_ranks(void);
 void qk_quda_grid_dims(int dims[4]);
 void qk_quda_grid_coord(int rank, int coord[4]);
-void qk_quda_broadcast(void *data, size_t bytes); /* from rank 0 */
+/* From rank 0. Others sleep until it comes; so they do at a barrier. */
+void qk_quda_broadcast(void *data, size_t bytes);
+void qk_quda_barrier(void);
+/* Over ranks, on all of them: sums modulo 2^64, which do not depend on an order; sums; maxima, of
+ * which none may be NaN. */
+void qk_quda_sum_whole(uint64_t *value, size_t n);
+void qk_quda_sum(double *value, size_t n);
+void qk_quda_max(double *value, size_t n);
+/* Cores that this rank may use, divided by the ranks of its node that may use them, too; at least
+ * 1. */
+int qk_quda_cores(void);
 /* Rank 0 gets the brick of each rank in turn; it is its own until take returns. */
 typedef void (*qk_quda_take_t)(void *arg, int rank, const void *brick);
 void qk_quda_gather(const void *brick, size_t bytes, qk_quda_take_t take, void *arg);

@@ -70,7 +70,9 @@ void qk_served_qudaCloverInvert(int external_precision, int quda_precision, doub
   (void)clover_coeff; /* the term that is given says it */
   if (target_residual == 0 && target_fermilab_residual == 0)
     qk_quda_refuse("qudaCloverInvert: target_residual and target_fermilab_residual are both 0");
-  if (links) qk_quda_load_links(local, QK_QUDA_MILC, single, 1, false, (void *)links);
+  if (links)
+    qk_quda_load_links(
+        local, &(qk_quda_given_t){.milc = true, .single = single, .links = links, .anisotropy = 1});
   if (!clover && inverse)
     qk_quda_refuse("qudaCloverInvert: the inverse alone is not served, the clover term is needed");
   if (clover) qk_quda_load_clover(0, single, clover);

@@ -3,10 +3,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
-#include "grid.h"
+#include "connection.h"
+#include "fields.h"
 #include "links.h"
 #include "operator.h"
 #include "say.h"
@@ -25,87 +24,12 @@ typedef struct known {
 } known_t;
 
 static struct {
-  quark_connection_t *conn;
   known_t known[KNOWN];
   uint64_t uses;
-} daemon_state;
+} state;
 
-static void nap(double seconds) {
-  const struct timespec t = {(time_t)seconds, (long)(1e9 * (seconds - floor(seconds)))};
-  nanosleep(&t, NULL);
-}
-
-void qk_quda_again(const char *what, const quark_error_t *err, double begun) {
-  static double told;
-  const double patience = qk_quda_number_setting("WAIT", 0, 1e9, 600), now = qk_quda_now();
-  if (!err->retryable || now - begun > patience) qk_quda_fail(what, err);
-  if (now - told > 60 || now - begun < 1e-3) {
-    qk_quda_note("%s: %s; waiting", what, err->text[0] ? err->text : quark_code_text(err->code));
-    told = now;
-  }
-  const double pause = err->retry_after_ms ? 1e-3 * err->retry_after_ms : 0.5;
-  nap(pause < 0.05 ? 0.05 : pause > 10 ? 10 : pause);
-}
-
-/* ---- the connection ---- */
-
-static const char *environment(const char *name) {
-  const char *value = getenv(name);
-  return value && value[0] ? value : NULL;
-}
-
-/* An endpoint, or the file that quarkd wrote it to. */
-static const char *endpoint(char text[512]) {
-  const char *given = environment("QUARKD_ENDPOINT");
-  if (!given) return "tcp://127.0.0.1:5555";
-  if (strstr(given, "://")) return given;
-  FILE *f = fopen(given, "r");
-  if (!f || fscanf(f, "%511s", text) != 1)
-    qk_quda_refuse("QUARKD_ENDPOINT = %.200s: neither an endpoint such as tcp://HOST:PORT nor a "
-                   "file with one",
-                   given);
-  fclose(f);
-  return text;
-}
-
-static void program(char name[24]) {
-  FILE *f = fopen("/proc/self/comm", "r");
-  if (!f || fscanf(f, "%16[A-Za-z0-9_.+]", name) != 1) snprintf(name, 24, "program");
-  if (f) fclose(f);
-}
-
-static quark_connection_t *open_connection(const char *setup) {
-  quark_options_t options;
-  quark_connection_t *conn;
-  quark_error_t err;
-  char name[24], line[64], text[512];
-  program(name);
-  snprintf(line, sizeof line, "libquda/%s", name);
-  quark_options_init(&options);
-  options.program = line;
-  options.server_key = environment("QUARKD_SERVER_KEY");
-  options.key_file = environment("QUARKD_KEY");
-  options.setup = setup;
-  const double patience = qk_quda_number_setting("WAIT", 0, 1e9, 600);
-  if (patience < 10) options.timeout_ms = (uint32_t)(1e3 * fmax(patience, 0.1));
-  for (double begun = qk_quda_now();;) {
-    if (quark_connect(endpoint(text), &options, &conn, &err) == QUARK_OK) return conn;
-    if (err.code == QUARK_TIMEOUT) qk_quda_fail("no daemon (QUARKD_ENDPOINT)", &err);
-    qk_quda_again("connecting to the daemon", &err, begun);
-  }
-}
-
-quark_connection_t *qk_quda_daemon(void) {
-  if (!daemon_state.conn) {
-    daemon_state.conn = open_connection(NULL);
-    qk_quda_at_end(qk_quda_disconnect);
-  }
-  return daemon_state.conn;
-}
-
-void qk_quda_disconnect(void) {
-  quark_close(daemon_state.conn);
-  memset(&daemon_state, 0, sizeof daemon_state);
+void qk_quda_setups_forget(void) {
+  memset(&state, 0, sizeof state);
 }
 
 /* ---- what the daemon has ---- */
@@ -114,7 +38,7 @@ void qk_quda_disconnect(void) {
 static bool look_at(const char *name, const qk_quda_operator_t *op, char why[256]) {
   quark_report_t *report = qk_quda_alloc(sizeof *report);
   quark_error_t err;
-  quark_connection_t *conn = open_connection(name);
+  quark_connection_t *conn = qk_quda_connect(name);
   const bool seen = quark_status(conn, report, &err) == QUARK_OK;
   quark_close(conn);
   if (!seen)
@@ -150,7 +74,7 @@ static void name_of(const qk_quda_operator_t *op, char name[NAME]) {
   for (uint32_t k = 0; k < w.n && n > 0 && (size_t)n < sizeof text; k++)
     n += snprintf(text + n, sizeof text - (size_t)n, " %s=%s", w.p[k].key, w.p[k].value);
   for (const char *c = text; *c; c++) hash = (hash ^ (unsigned char)*c) * 0x100000001b3U;
-  program(who);
+  qk_quda_program(who);
   snprintf(name, NAME, "quda-%s-%016llx", who, (unsigned long long)hash);
 }
 
@@ -176,7 +100,8 @@ static bool find(const qk_quda_operator_t *op, const char *own, char name[NAME])
 
 /* Waits until it is ready; false: it is gone, or has ended. */
 static bool wait_ready(const char *name) {
-  for (double begun = qk_quda_now(), told = begun;; nap(qk_quda_now() - begun < 5 ? 0.05 : 0.5)) {
+  for (double begun = qk_quda_now(), told = begun;;
+       qk_quda_nap(qk_quda_now() - begun < 5 ? 0.05 : 0.5)) {
     quark_setup_t *setup;
     const uint32_t n = list(&setup);
     uint32_t k = 0;
@@ -200,59 +125,13 @@ static bool wait_ready(const char *name) {
 
 /* ---- a private setup ---- */
 
-/* A field of doubles is with the daemon, sent in single precision if that holds it; the number of
- * the request. */
-static uint64_t send_field(const qk_quda_links_t *links, quark_field_kind_t kind,
-                           const double *field, bool single, uint64_t digest) {
-  enum { REALS = 72, STEP = 4096 }; /* a site; sites that go together */
-  const char *what = kind == QUARK_FIELD_GAUGE ? "links" : "a clover term";
-  quark_field_params_t params;
-  quark_error_t err;
-  quark_result_t result;
-  uint64_t request, bytes;
-  bool present;
-  size_t sites = 1;
-  quark_field_params_init(&params);
-  for (int mu = 0; mu < 4; mu++) {
-    params.dims[mu] = (uint32_t)links->dims[mu];
-    sites *= params.dims[mu];
-  }
-  params.kind = kind;
-  params.dtype = single ? QUARK_F32 : QUARK_F64;
-  params.has_digest = true;
-  params.digest = digest;
-  for (double begun = qk_quda_now();
-       quark_field_open(qk_quda_daemon(), &params, &request, &bytes, &present, &err) != QUARK_OK;)
-    qk_quda_again("opening a field", &err, begun);
-  quark_code_t code = QUARK_OK;
-  float *room = single && !present ? qk_quda_alloc(STEP * REALS * sizeof *room) : NULL;
-  for (size_t n = 0; !present && n < sites && !code; n += STEP) {
-    const double *from = field + n * REALS;
-    const size_t reals = (sites - n < STEP ? sites - n : STEP) * REALS;
-    for (size_t k = 0; single && k < reals; k++) room[k] = (float)from[k];
-    code = quark_upload(qk_quda_daemon(), request, single ? (const void *)room : from,
-                        reals * (single ? sizeof *room : sizeof *from), &err);
-  }
-  free(room);
-  if (!code) code = quark_wait(qk_quda_daemon(), request, 0, -1, &result, &err);
-  if (code) qk_quda_fail("sending a field", &err);
-  if (result.status != QUARK_OK)
-    qk_quda_refuse("%s: %s: %s", what, quark_code_name(result.status), result.text);
-  qk_quda_log("%s %016llx: %s", what, (unsigned long long)digest,
-              present ? "the daemon has it" : "sent");
-  return request;
-}
-
 static void load(const qk_quda_operator_t *op, const char *name) {
-  const qk_quda_links_t *u = op->links;
   char gauge[48];
   qk_quda_wording_t words;
   quark_load_t load;
   quark_error_t err;
-  const uint64_t field = send_field(u, QUARK_FIELD_GAUGE, u->u, u->single, u->digest),
-                 term = op->term
-                            ? send_field(u, QUARK_FIELD_CLOVER, op->term, false, op->term_digest)
-                            : 0;
+  const uint64_t field = qk_quda_field_send(op, QUARK_FIELD_GAUGE),
+                 term = op->term ? qk_quda_field_send(op, QUARK_FIELD_CLOVER) : 0;
   qk_quda_operator_write(op, term, &words);
   snprintf(gauge, sizeof gauge, "field:%llu", (unsigned long long)field);
   quark_load_init(&load);
@@ -281,9 +160,9 @@ static bool same_but_links(const known_t *k, const qk_quda_operator_t *op) {
 
 /* The entry of this operator; else a new one, in place of the one unused for longest. */
 static known_t *entry(const qk_quda_operator_t *op) {
-  known_t *oldest = &daemon_state.known[0];
+  known_t *oldest = &state.known[0];
   for (int k = 0; k < KNOWN; k++) {
-    known_t *e = &daemon_state.known[k];
+    known_t *e = &state.known[k];
     if (e->used && same_but_links(e, op)) return e;
     if (e->used < oldest->used) oldest = e;
   }
@@ -314,7 +193,7 @@ const char *qk_quda_setup(const qk_quda_operator_t *op) {
   const char *wanted = qk_quda_setting("SETUP");
   known_t *e = entry(op);
   char why[256] = "", own[NAME];
-  e->used = ++daemon_state.uses;
+  e->used = ++state.uses;
   const uint64_t term = op->term ? op->term_digest : 0;
   if (e->name[0] && e->digest == op->links->digest && e->term == term) return e->name;
   /* that of the last configuration makes room */

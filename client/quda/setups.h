@@ -1,5 +1,6 @@
 /*
- * setups.h: the daemon, and its setup for an operator. Rank 0 alone calls these.
+ * setups.h: a setup of the daemon for an operator. Rank 0 alone calls these; the others wait in
+ * qk_quda_attend meanwhile, as a setup may need their links.
  */
 #ifndef QUARK_QUDA_SETUPS_H
 #define QUARK_QUDA_SETUPS_H
@@ -9,9 +10,6 @@
 #include "client/quark.h"
 #include "operator.h"
 
-/* The connection, made at the first call; rank 0 alone. */
-quark_connection_t *qk_quda_daemon(void);
-void qk_quda_disconnect(void);
 /* The name of a ready setup of this operator: one that the daemon has, or a private one that is
  * loaded, which is waited for. Rank 0 alone. Valid until the next call. */
 const char *qk_quda_setup(const qk_quda_operator_t *op);
@@ -20,8 +18,7 @@ const char *qk_quda_setup(const qk_quda_operator_t *op);
 bool qk_quda_setup_holds(const qk_quda_operator_t *op);
 /* Forgets which setup it was: the next call loads one. */
 void qk_quda_setup_lost(const qk_quda_operator_t *op);
-/* Sleeps before a call is tried again; the end if err is not worth it, or QUARK_QUDA_WAIT is over.
- * begun: qk_quda_now at the first try. */
-void qk_quda_again(const char *what, const quark_error_t *err, double begun);
+/* Forgets all. */
+void qk_quda_setups_forget(void);
 
 #endif

@@ -1,19 +1,19 @@
-/* Requests: bricks to whole fields, to the daemon, and back. */
+/* Requests: bricks to the daemon, and back. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "connection.h"
+#include "fields.h"
 #include "grid.h"
 #include "layout.h"
 #include "say.h"
 #include "setups.h"
+#include "threads.h"
 #include "work.h"
 
 enum { COLUMNS = 128, NUMBERS = 24 }; /* right-hand sides of a request; reals a site */
-
-static size_t site_bytes(const qk_quda_job_t *job) {
-  return (job->dtype == QUARK_F64 ? sizeof(double) : sizeof(float)) * NUMBERS;
-}
+enum { CHUNK = 1 << 20 };             /* bytes that a thread puts in order at a time */
 
 static qk_quda_sites_t results(const qk_quda_job_t *job) {
   return job->parity == QUARK_PARITY_ALL    ? QK_QUDA_ALL
@@ -28,68 +28,68 @@ static qk_quda_sites_t sources(const qk_quda_job_t *job) {
   return out == QK_QUDA_EVEN ? QK_QUDA_ODD : QK_QUDA_EVEN;
 }
 
-/* A whole field on rank 0, between bricks and the daemon. */
-typedef struct passage {
-  const qk_quda_job_t *job;
-  qk_quda_sites_t sites;
-  void *room;        /* whole; of this process */
-  const void *whole; /* room, or memory of the daemon */
-} passage_t;
-
-static void take_brick(void *arg, int rank, const void *brick) {
-  passage_t *p = arg;
-  int coord[4];
-  qk_quda_grid_coord(rank, coord);
-  qk_quda_to_whole(&p->job->shape, coord, p->sites, site_bytes(p->job), brick, p->room);
+/* QUARK_QUDA_WIRE: what is solved goes in single precision. */
+static quark_dtype_t wire_of(const qk_quda_job_t *job) {
+  const char *wish = qk_quda_setting("WIRE");
+  if (wish && strcmp(wish, "f32") != 0)
+    qk_quda_refuse("QUARK_QUDA_WIRE = %.60s: must be f32, or not set", wish);
+  return wish && job->work == QUARK_WORK_SOLVE ? QUARK_F32 : job->dtype;
 }
 
-static void give_brick(void *arg, int rank, void *brick) {
-  passage_t *p = arg;
-  int coord[4];
-  qk_quda_grid_coord(rank, coord);
-  qk_quda_to_brick(&p->job->shape, coord, p->sites, site_bytes(p->job), p->whole, brick);
+static qk_quda_move_t move_of(const qk_quda_job_t *job, qk_quda_sites_t sites, bool results) {
+  return (qk_quda_move_t){.shape = job->shape,
+                          .sites = sites,
+                          .in_order = job->in_order,
+                          .reals = NUMBERS,
+                          .brick_dtype = job->dtype,
+                          .part_dtype = wire_of(job),
+                          .twist = job->op->links->twist,
+                          .conjugate = results,
+                          .factor = results ? job->factor : 1};
 }
 
-static void scale_brick(const qk_quda_job_t *job, void *brick) {
-  const size_t n = qk_quda_local_sites(&job->shape, results(job)) * NUMBERS;
-  double *d = brick;
-  float *f = brick;
-  if (job->factor == 1) return;
-  for (size_t k = 0; k < n; k++)
-    if (job->dtype == QUARK_F64)
-      d[k] *= job->factor;
-    else
-      f[k] = (float)(job->factor * f[k]);
+static size_t part_bytes_of(const qk_quda_move_t *move) {
+  return qk_quda_rows(&move->shape) * qk_quda_row_bytes(move);
+}
+
+/* ---- a request of rank 0 ---- */
+
+static void describe(const qk_quda_job_t *job, int n, quark_params_t *params) {
+  quark_params_init(params);
+  params->nrhs = (uint32_t)n;
+  params->dtype = wire_of(job);
+  params->basis = job->basis;
+  params->work = job->work;
+  params->dagger = job->dagger;
+  params->parity = job->parity;
+  params->schur = job->schur;
+  params->batch_only = job->work == QUARK_WORK_SOLVE; /* the same bits for any number of sources */
+  if (job->work == QUARK_WORK_SOLVE) {
+    params->tol = job->tol, params->tol_abs = job->tol_abs, params->tol_hq = job->tol_hq;
+    if (job->max_iter) params->max_iter = job->max_iter;
+  }
 }
 
 /* 0: the daemon has never room for so many, but may have for fewer. */
-static uint64_t submit(const qk_quda_job_t *job, int n, size_t bytes) {
+static uint64_t submit(const qk_quda_job_t *job, int n, size_t part_bytes) {
   quark_params_t params;
   quark_error_t err;
   uint64_t request, field_bytes;
-  quark_params_init(&params);
-  params.nrhs = (uint32_t)n;
-  params.dtype = job->dtype;
-  params.basis = job->basis;
-  params.work = job->work;
-  params.dagger = job->dagger;
-  params.parity = job->parity;
-  params.schur = job->schur;
-  params.batch_only = job->work == QUARK_WORK_SOLVE; /* the same bits for any number of sources */
-  if (job->work == QUARK_WORK_SOLVE) {
-    params.tol = job->tol, params.tol_abs = job->tol_abs, params.tol_hq = job->tol_hq;
-    if (job->max_iter) params.max_iter = job->max_iter;
-  }
+  describe(job, n, &params);
   for (double begun = qk_quda_now();;) {
     params.setup = qk_quda_setup(job->op);
+    const bool joins = qk_quda_joins();
+    for (int mu = 0; mu < 4; mu++) params.grid[mu] = joins ? (uint32_t)job->shape.grid[mu] : 0;
+    params.part = joins ? (int32_t)qk_quda_part(&job->shape) : -1;
     if (quark_submit(qk_quda_daemon(), &params, &request, &field_bytes, &err) == QUARK_OK) {
       if (qk_quda_setup_holds(job->op)) break;
       quark_release(qk_quda_daemon(), request, NULL);
       qk_quda_setup_lost(job->op);
       continue;
     }
-    if (err.code == QUARK_UNSUPPORTED && params.batch_only) {
-      params.batch_only = false;
+    if (err.code == QUARK_UNSUPPORTED && (params.batch_only || joins)) {
+      if (!params.batch_only) qk_quda_joins_not(); /* both are tried; then this one again */
+      params.batch_only = !params.batch_only && job->work == QUARK_WORK_SOLVE;
       continue;
     }
     if (err.code == QUARK_TOO_LARGE && n > 1) return 0;
@@ -98,9 +98,10 @@ static uint64_t submit(const qk_quda_job_t *job, int n, size_t bytes) {
     if (err.code == QUARK_NOT_FOUND) qk_quda_setup_lost(job->op);
     qk_quda_again("submitting", &err, begun);
   }
-  if (field_bytes != bytes)
+  if (!qk_quda_joins()) part_bytes *= (size_t)qk_quda_ranks();
+  if (field_bytes != part_bytes)
     qk_quda_refuse("the daemon expects fields of %llu bytes, not %zu",
-                   (unsigned long long)field_bytes, bytes);
+                   (unsigned long long)field_bytes, part_bytes);
   return request;
 }
 
@@ -119,67 +120,228 @@ static void note_outcome(const quark_result_t *r, qk_quda_outcome_t *out) {
                              .iterations = r->iterations};
 }
 
-/* The solution into p->whole. */
-static void fetch(const qk_quda_job_t *job, uint64_t request, int rhs, size_t bytes, passage_t *p,
-                  quark_view_t *view, qk_quda_outcome_t *outcome) {
+static void wait_for(uint64_t request, int rhs, quark_result_t *result) {
   quark_error_t err;
-  quark_result_t r;
-  if (quark_wait(qk_quda_daemon(), request, (uint32_t)rhs, -1, &r, &err) != QUARK_OK)
+  if (quark_wait(qk_quda_daemon(), request, (uint32_t)rhs, -1, result, &err) != QUARK_OK)
     qk_quda_fail("waiting", &err);
-  note_outcome(&r, outcome);
-  p->whole = p->room;
-  if (r.bytes == 0) {
-    memset(p->room, 0, bytes);
-    return;
+}
+
+/* ---- rows, by threads ---- */
+
+typedef struct rows {
+  const qk_quda_move_t *move;
+  size_t first, end, pieces;
+  const void *from; /* a brick; or a part, from row first on, or NULL */
+  void *to;
+  bool to_part;
+} rows_t;
+
+static void move_rows(void *arg, size_t piece) {
+  const rows_t *r = arg;
+  const size_t n = r->end - r->first, first = piece * n / r->pieces,
+               end = (piece + 1) * n / r->pieces, at = first * qk_quda_row_bytes(r->move);
+  if (r->to_part)
+    qk_quda_rows_to_part(r->move, r->first + first, r->first + end, r->from, (char *)r->to + at);
+  else
+    qk_quda_rows_to_brick(r->move, r->first + first, r->first + end,
+                          r->from ? (const char *)r->from + at : NULL, r->to);
+}
+
+static rows_t all_rows(const qk_quda_move_t *move, bool to_part, const void *from, void *to) {
+  return (rows_t){.move = move,
+                  .end = qk_quda_rows(&move->shape),
+                  .pieces = 4 * qk_quda_threads(),
+                  .from = from,
+                  .to = to,
+                  .to_part = to_part};
+}
+
+/* ---- each rank its part ---- */
+
+/* The stream of all parts, in chunks that stay in the cache: one is sent, the next put in order. */
+static void send_parts(const qk_quda_move_t *move, uint64_t request, void *const *bricks, int n) {
+  const size_t rows = qk_quda_rows(&move->shape), row_bytes = qk_quda_row_bytes(move);
+  size_t step = CHUNK * qk_quda_threads() / row_bytes;
+  if (step < 1) step = 1;
+  if (step > rows) step = rows;
+  const size_t chunks = (rows + step - 1) / step, all = (size_t)n * chunks;
+  char *room[2] = {qk_quda_alloc(step * row_bytes), qk_quda_alloc(step * row_bytes)};
+  rows_t chunk[2];
+  quark_error_t err;
+  for (size_t k = 0; k <= all; k++) {
+    qk_quda_finish();
+    if (k < all) {
+      const size_t first = k % chunks * step, end = first + step < rows ? first + step : rows;
+      chunk[k % 2] = (rows_t){.move = move,
+                              .first = first,
+                              .end = end,
+                              .pieces = qk_quda_threads(),
+                              .from = bricks[k / chunks],
+                              .to = room[k % 2],
+                              .to_part = true};
+      qk_quda_start(move_rows, &chunk[k % 2], chunk[k % 2].pieces);
+    }
+    if (k == 0) continue;
+    const rows_t *ready = &chunk[(k - 1) % 2];
+    if (quark_upload(qk_quda_daemon(), request, ready->to, (ready->end - ready->first) * row_bytes,
+                     &err) != QUARK_OK)
+      qk_quda_fail("sending a source", &err);
   }
-  if (quark_view_open(qk_quda_daemon(), request, (uint32_t)rhs, p->room, bytes, view, &err) !=
-      QUARK_OK)
-    qk_quda_fail("fetching a solution", &err);
-  p->whole = view->data;
-  if (!job->op->links->twist[0]) return;
-  if (view->mapped) memcpy(p->room, view->data, bytes);
-  p->whole = p->room;
-  qk_quda_twist(&job->shape, p->sites, job->dtype, job->op->links->twist, true, 1, p->room);
+  free(room[0]);
+  free(room[1]);
+}
+
+/* A result on its way to the caller. */
+typedef struct arrival {
+  quark_view_t view;
+  void *room; /* where there is no shared memory */
+  rows_t rows;
+} arrival_t;
+
+static void leave(uint64_t request, int rhs, arrival_t *a) {
+  qk_quda_finish();
+  quark_view_close(&a->view);
+  quark_ack(qk_quda_daemon(), request, rhs, NULL);
+}
+
+static void fetch_parts(const qk_quda_move_t *move, uint64_t request, void *const *bricks, int n,
+                        qk_quda_outcome_t *outcome) {
+  const size_t bytes = part_bytes_of(move);
+  arrival_t arrival[2] = {{.room = qk_quda_alloc(bytes)}, {.room = qk_quda_alloc(bytes)}};
+  quark_error_t err;
+  for (int k = 0; k < n; k++) {
+    arrival_t *a = &arrival[k % 2];
+    qk_quda_outcome_t seen;
+    quark_result_t r;
+    wait_for(request, k, &r);
+    note_outcome(&r, &seen);
+    if (r.bytes > 0 && quark_view_open(qk_quda_daemon(), request, (uint32_t)k, a->room, bytes,
+                                       &a->view, &err) != QUARK_OK)
+      qk_quda_fail("fetching a solution", &err);
+    if (k > 0) leave(request, k - 1, &arrival[(k - 1) % 2]);
+    a->rows = all_rows(move, false, a->view.data, bricks[k]);
+    qk_quda_start(move_rows, &a->rows, a->rows.pieces);
+    if (outcome) outcome[k] = seen;
+  }
+  if (n > 0) leave(request, n - 1, &arrival[(n - 1) % 2]);
+  free(arrival[0].room);
+  free(arrival[1].room);
+}
+
+/* ---- through rank 0 ---- */
+
+/* A whole field on rank 0. */
+typedef struct passage {
+  qk_quda_move_t move;
+  void *room;        /* whole; of this process */
+  const void *whole; /* room, or memory of the daemon; NULL: zeros */
+} passage_t;
+
+static void take_part(void *arg, int rank, const void *part) {
+  passage_t *p = arg;
+  qk_quda_grid_coord(rank, p->move.shape.coord);
+  qk_quda_part_to_whole(&p->move, part, p->room);
+}
+
+static void give_part(void *arg, int rank, void *part) {
+  passage_t *p = arg;
+  qk_quda_grid_coord(rank, p->move.shape.coord);
+  if (p->whole)
+    qk_quda_whole_to_part(&p->move, p->whole, part);
+  else
+    memset(part, 0, part_bytes_of(&p->move));
+}
+
+static void send_gathered(const qk_quda_move_t *move, uint64_t request, void *const *bricks, int n,
+                          void *part, void *room) {
+  const size_t bytes = part_bytes_of(move);
+  passage_t p = {.move = *move, .room = room};
+  quark_error_t err;
+  for (int k = 0; k < n; k++) {
+    rows_t rows = all_rows(move, true, bricks[k], part);
+    qk_quda_parallel(move_rows, &rows, rows.pieces);
+    qk_quda_gather(part, bytes, take_part, &p);
+    if (qk_quda_rank() == 0 && quark_upload(qk_quda_daemon(), request, room,
+                                            bytes * (size_t)qk_quda_ranks(), &err) != QUARK_OK)
+      qk_quda_fail("sending a source", &err);
+  }
+}
+
+static void fetch_gathered(const qk_quda_move_t *move, uint64_t request, void *const *bricks, int n,
+                           void *part, void *room, qk_quda_outcome_t *outcome) {
+  const size_t bytes = part_bytes_of(move);
+  quark_error_t err;
+  for (int k = 0; k < n; k++) {
+    passage_t p = {.move = *move, .room = room};
+    quark_view_t view = {0};
+    qk_quda_outcome_t seen;
+    if (qk_quda_rank() == 0) {
+      quark_result_t r;
+      wait_for(request, k, &r);
+      note_outcome(&r, &seen);
+      if (r.bytes > 0 && quark_view_open(qk_quda_daemon(), request, (uint32_t)k, room,
+                                         bytes * (size_t)qk_quda_ranks(), &view, &err) != QUARK_OK)
+        qk_quda_fail("fetching a solution", &err);
+      p.whole = view.data;
+    }
+    qk_quda_scatter(part, bytes, give_part, &p);
+    quark_view_close(&view);
+    if (qk_quda_rank() == 0) quark_ack(qk_quda_daemon(), request, k, NULL);
+    qk_quda_broadcast(&seen, sizeof seen);
+    rows_t rows = all_rows(move, false, part, bricks[k]);
+    qk_quda_parallel(move_rows, &rows, rows.pieces);
+    if (outcome) outcome[k] = seen;
+  }
+}
+
+/* ---- requests ---- */
+
+static void run_gathered(const qk_quda_job_t *job, uint64_t request, int first, int n,
+                         qk_quda_outcome_t *outcome) {
+  const qk_quda_move_t in = move_of(job, sources(job), false),
+                       out = move_of(job, results(job), true);
+  const size_t bytes = part_bytes_of(&in);
+  void *part = qk_quda_alloc(bytes);
+  void *room = qk_quda_rank() == 0 ? qk_quda_alloc(bytes * (size_t)qk_quda_ranks()) : NULL;
+  send_gathered(&in, request, job->in + first, n, part, room);
+  fetch_gathered(&out, request, job->out + first, n, part, room, outcome);
+  free(part);
+  free(room);
 }
 
 /* False: so many are too many. */
 static bool run_some(const qk_quda_job_t *job, int first, int n, qk_quda_outcome_t *outcome) {
-  const bool speaks = qk_quda_rank() == 0;
-  const size_t whole = qk_quda_whole_sites(&job->shape, results(job)) * site_bytes(job),
-               brick = qk_quda_local_sites(&job->shape, results(job)) * site_bytes(job);
-  passage_t in = {.job = job, .sites = sources(job), .room = speaks ? qk_quda_alloc(whole) : NULL};
-  passage_t out = {.job = job, .sites = results(job), .room = in.room};
-  quark_error_t err;
-  uint64_t request = speaks ? submit(job, n, whole) : 0;
-  qk_quda_broadcast(&request, sizeof request);
-  for (int k = 0; request && k < n; k++) {
-    qk_quda_gather(job->in[first + k], brick, take_brick, &in);
-    if (!speaks) continue;
-    qk_quda_twist(&job->shape, in.sites, job->dtype, job->op->links->twist, false, 1, in.room);
-    if (quark_upload(qk_quda_daemon(), request, in.room, whole, &err) != QUARK_OK)
-      qk_quda_fail("sending a source", &err);
+  const qk_quda_move_t in = move_of(job, sources(job), false),
+                       out = move_of(job, results(job), true);
+  const bool owner = qk_quda_rank() == 0;
+  qk_quda_ticket_t ticket = {0};
+  qk_quda_joins(); /* all ranks connect */
+  if (owner) {
+    const uint64_t request = submit(job, n, part_bytes_of(&in));
+    if (request) qk_quda_ticket(request, qk_quda_joins(), &ticket);
+    qk_quda_dismiss(&ticket);
+  } else {
+    qk_quda_attend(job->op, &ticket);
   }
-  for (int k = 0; request && k < n; k++) {
-    quark_view_t view = {0};
-    qk_quda_outcome_t seen;
-    if (speaks) fetch(job, request, k, whole, &out, &view, &seen);
-    qk_quda_scatter(job->out[first + k], brick, give_brick, &out);
-    if (speaks) quark_view_close(&view);
-    if (speaks) quark_ack(qk_quda_daemon(), request, k, NULL);
-    qk_quda_broadcast(&seen, sizeof seen);
-    scale_brick(job, job->out[first + k]);
-    if (outcome) outcome[first + k] = seen;
+  if (!ticket.request) return false;
+  const uint64_t mine =
+      owner || !ticket.joins ? ticket.request : qk_quda_join(&ticket, &job->shape);
+  if (ticket.joins || qk_quda_ranks() == 1) {
+    send_parts(&in, mine, job->in + first, n);
+    fetch_parts(&out, mine, job->out + first, n, outcome);
+    qk_quda_barrier(); /* rank 0 ends the request for all */
+  } else {
+    run_gathered(job, ticket.request, first, n, outcome);
   }
-  if (speaks && request) quark_release(qk_quda_daemon(), request, NULL);
-  free(in.room);
-  return request != 0;
+  if (owner || ticket.joins) quark_release(qk_quda_daemon(), mine, NULL);
+  return true;
 }
 
 void qk_quda_run(const qk_quda_job_t *job, qk_quda_outcome_t *outcome) {
   static int most = COLUMNS; /* that the daemon has room for, as far as is known */
   for (int first = 0; first < job->n;) {
     const int n = job->n - first < most ? job->n - first : most;
-    if (run_some(job, first, n, outcome))
+    if (run_some(job, first, n, outcome ? outcome + first : NULL))
       first += n;
     else
       most = n / 2;

@@ -1,5 +1,7 @@
 /*
  * work.h: requests: the caller's bricks to the daemon, results back. Called by all ranks together.
+ * Sites are put into the other order by several threads, while the daemon is talked to: of sources
+ * the next piece while one is sent, of results one column while the next is waited for.
  */
 #ifndef QUARK_QUDA_WORK_H
 #define QUARK_QUDA_WORK_H
@@ -20,7 +22,8 @@ typedef struct qk_quda_job {
   quark_schur_t schur;
   bool dagger;
   quark_basis_t basis;
-  quark_dtype_t dtype;
+  quark_dtype_t dtype;         /* of bricks */
+  bool in_order;               /* bricks have the order of a part (layout.h) */
   double tol, tol_abs, tol_hq; /* in this job's normalisation, that of MASS */
   uint64_t max_iter;
   double factor; /* that results are multiplied by */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -225,17 +226,32 @@ void kit_invert_param(const kit_t *kit, QudaInvertParam *p) {
   p->clover_coeff = kit->kappa * kit->csw;
 }
 
+static double processor_seconds(void) {
+  struct rusage r;
+  getrusage(RUSAGE_SELF, &r);
+  return (double)(r.ru_utime.tv_sec + r.ru_stime.tv_sec) +
+         1e-6 * (double)(r.ru_utime.tv_usec + r.ru_stime.tv_usec);
+}
+
+static double spent; /* in kit_invert_all */
+
 void kit_report(const kit_t *kit, QudaInvertParam *p) {
+#ifdef KIT_MPI
+  double mine = spent;
+  MPI_Reduce(&mine, &spent, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
+#endif
   if (kit->rank) return;
-  printf("residual %.3e %.3e iterations %d secs %.6f\n", *(double *)&p->true_res,
-         *(double *)&p->true_res_hq, p->iter, p->secs);
+  printf("residual %.3e %.3e iterations %d secs %.6f cpu %.3f\n", *(double *)&p->true_res,
+         *(double *)&p->true_res_hq, p->iter, p->secs, spent);
 }
 
 void kit_invert_all(QudaInvertParam *p, void **x, void **b, void *links, QudaGaugeParam *gauge) {
+  const double before = processor_seconds();
 #if LOOKALIKE == 1
   invertMultiSrcQuda(x, b, p, links, gauge);
 #else
   (void)links, (void)gauge;
   invertMultiSrcQuda(x, b, p);
 #endif
+  spent = processor_seconds() - before;
 }
