@@ -10,7 +10,7 @@
 #include "grid.h"
 #include "say.h"
 
-enum { ENDPOINT = 512 };
+enum { ENDPOINT = 512, KEY = 40 };
 
 void qk_quda_nap(double seconds) {
   const struct timespec t = {(time_t)seconds, (long)(1e9 * (seconds - floor(seconds)))};
@@ -54,13 +54,31 @@ void qk_quda_program(char name[24]) {
   if (f) fclose(f);
 }
 
+/* The daemon's public key, or what stands as "key" in the file that keygen wrote. NULL: not set. */
+static const char *server_key(char key[KEY + 1]) {
+  const char *given = environment("QUARKD_SERVER_KEY");
+  if (!given || strlen(given) == KEY) return given;
+  FILE *f = fopen(given, "r");
+  char line[256];
+  key[0] = '\0';
+  while (f && !key[0] && fgets(line, sizeof line, f))
+    if (sscanf(line, " key = %40s", key) != 1) key[0] = '\0';
+  if (f) fclose(f);
+  if (strlen(key) != KEY)
+    qk_quda_refuse("QUARKD_SERVER_KEY = %.200s: neither %d characters nor a file NAME.pub of "
+                   "quarkctl keygen",
+                   given, KEY);
+  return key;
+}
+
 static void describe(quark_options_t *options, char line[64], const char *setup) {
+  static char key[KEY + 1];
   char name[24];
   qk_quda_program(name);
   snprintf(line, 64, "libquda/%s", name);
   quark_options_init(options);
   options->program = line;
-  options->server_key = environment("QUARKD_SERVER_KEY");
+  options->server_key = server_key(key);
   options->key_file = environment("QUARKD_KEY");
   options->setup = setup;
   const double patience = qk_quda_number_setting("WAIT", 0, 1e9, 600);

@@ -30,14 +30,16 @@ def packed(blocks):
 
 
 class Caller:
-    """Programs that were built with a libquda: one variant of the header, with or without MPI."""
+    """Programs that were built with a libquda: one variant of the header, with or without MPI. Of what knows no header the objects of the
+    build are taken, but for variant 2 without MPI and where flags are asked for."""
 
     def __init__(self, case, variant, mpi, flags=''):
         self.folder = tempfile.mkdtemp(prefix='qk-quda-')
         self.variant, self.mpi = variant, mpi
         self.flags = ('-DLOOKALIKE=%d %s' % (variant, flags)).split()
         command = [SCRIPT, '--header', LOOKALIKE, '--prefix', self.folder, '--cflags=-Werror %s ' % ('-O1' if variant == 2 else '-O0') + ' '.join(self.flags),
-                   '--libquark', case.libquark + ',' + os.path.join(TOP, 'client'), '--cc', 'cc', '--mpi', 'mpicc' if mpi else 'none']
+                   '--libquark', case.libquark + ',' + os.path.join(TOP, 'client'), '--cc', 'cc', '--mpi', 'mpicc' if mpi else 'none',
+                   *(['--parts', case.parts] if mpi or not flags and variant != 2 else [])]
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         assert done.returncode == 0, done.stdout
         self.said = done.stdout
@@ -54,9 +56,9 @@ class Caller:
 
 
 class QudaCase(DaemonCase):
-    def __init__(self, quarkd, engine, quark_gauge, libquark, mpirun=''):
+    def __init__(self, quarkd, engine, quark_gauge, libquark, parts, mpirun=''):
         self.binary, self.engine, self.quark_gauge, self.ranks = quarkd, engine, quark_gauge, '1'
-        self.libquark, self.mpirun = os.path.abspath(libquark), mpirun
+        self.libquark, self.parts, self.mpirun = os.path.abspath(libquark), os.path.abspath(parts), mpirun
         self.folder = tempfile.mkdtemp(prefix='qk-quda-case-')
         subprocess.run([quark_gauge, 'convert', GAUGE, self.path('weak.lime')], check=True, stdout=subprocess.DEVNULL)
         self.links, _ = ref.load_any(self.path('weak.lime'))

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """libquda.so as a client: callers in the orders of known programs, judged by the numpy oracle and by libquark:
-test_quda.py QUARKD QUARK_ENGINE QUARK_GAUGE LIBQUARK_A"""
+test_quda.py QUARKD QUARK_ENGINE QUARK_GAUGE LIBQUARK_A QUDA_PARTS_A"""
 import itertools
 import re
 import subprocess

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""libquda.so with bricks of several MPI ranks: test_quda_ranks.py QUARKD QUARK_ENGINE QUARK_GAUGE LIBQUARK_A MPIRUN"""
+"""libquda.so with bricks of several MPI ranks: test_quda_ranks.py QUARKD QUARK_ENGINE QUARK_GAUGE LIBQUARK_A QUDA_PARTS_A MPIRUN"""
 import sys
 
 import tap

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What libquda.so does not serve, and what ends a program: test_quda_refused.py QUARKD QUARK_ENGINE QUARK_GAUGE LIBQUARK_A
+"""What libquda.so does not serve, and what ends a program: test_quda_refused.py QUARKD QUARK_ENGINE QUARK_GAUGE LIBQUARK_A QUDA_PARTS_A
 
 The library and its callers are built with the address sanitizer."""
 import os
