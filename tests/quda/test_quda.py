@@ -149,6 +149,10 @@ def bases_and_single_precision(case):
         x, said = case.run(d, 'pyquda', b, single=1, tol=1e-9)
         op = ref.WilsonClover(case.links.astype(np.complex64).astype(complex), MASS, CSW)
         assert misses(op.apply, x[0], b[0]) < 1e-6 and 'setup quda-pyquda-' in said, said
+        x, said = case.run(d, 'pyquda', b, norm='mass', env={'QUARK_QUDA_WIRE': 'f32', 'QUARK_QUDA_THREADS': '3'})
+        assert misses(case.op.apply, x[0], b[0]) < 1e-6 and np.array_equal(x, x.astype(np.complex64)) and 'setup main' in said, said
+        x, said = case.run(d, 'pyquda', b, call='mat', norm='mass', env={'QUARK_QUDA_WIRE': 'f32'})
+        close(x[0], case.op.apply(b[0]))  # what is no solve goes as it is
         assert d.terminate() == 0
 
 

@@ -4,6 +4,7 @@
 The library and its callers are built with the address sanitizer."""
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import tap
 
 try:
     import numpy as np
+    from front_driver import Client, qk
     from quda_case import CSW, LOOKALIKE, SCRIPT, SHAPE, TOP, QudaCase
 except (ImportError, OSError) as e:
     tap.skip_all(str(e))
@@ -79,7 +81,7 @@ def another_library_gets_the_arguments(case):
 def an_old_binary_is_compared_with_the_header(case):
     def build(variant):
         return subprocess.run([SCRIPT, '--header', LOOKALIKE, '--prefix', case.path('old'), '--cflags=-O0 -DLOOKALIKE=2',
-                               '--libquark', case.libquark + ',' + os.path.join(TOP, 'client'),
+                               '--libquark', case.libquark + ',' + os.path.join(TOP, 'client'), '--parts', case.parts,
                                '--old', other(case, variant, 'old%d.so' % variant)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     done = build(3)
     assert done.returncode == 1 and 'cannot be replaced' in done.stderr and not os.path.exists(case.path('old')), done
@@ -97,6 +99,38 @@ def what_is_not_there_to_build_with_is_named(case):
     done = subprocess.run([SCRIPT, '--header', LOOKALIKE, '--prefix', case.path('none')], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           text=True, env={**os.environ, 'PKG_CONFIG_LIBDIR': case.folder, 'PKG_CONFIG_PATH': ''})
     assert done.returncode == 1 and '--libquark BUILD/client/libquark.a' in done.stderr and not os.path.exists(case.path('none')), done
+
+
+@tap.test
+def a_libquark_of_another_version_is_refused(case):
+    for name, (old, new) in (('more', ('  int32_t part;', '  int32_t part; double more;')), ('less', ('  uint64_t detach_ms;', ''))):
+        folder = case.path(name)
+        shutil.copytree(os.path.join(TOP, 'client'), folder, ignore=lambda path, names: [n for n in names if not n.endswith('.h')])
+        with open(os.path.join(folder, 'quark.h'), encoding='utf-8') as f:
+            text = f.read()
+        with open(os.path.join(folder, 'quark.h'), 'w', encoding='utf-8') as f:
+            f.write(text.replace(old, new, 1))
+        done = subprocess.run([SCRIPT, '--header', LOOKALIKE, '--prefix', case.path('none'), '--cflags=-DLOOKALIKE=2', '--cc', 'cc', '--parts', case.parts,
+                               '--libquark', case.libquark + ',' + folder], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        assert done.returncode == 1 and 'is of another version than quark.h: its quark_' in done.stderr, done
+        assert not os.path.exists(case.path('none'))
+
+
+@tap.test
+def headers_that_are_included_are_installed_and_no_others(case):
+    header = case.path('headers')
+    os.makedirs(os.path.join(header, 'kernels'))
+    for name in os.listdir(LOOKALIKE):
+        shutil.copy(os.path.join(LOOKALIKE, name), header)
+    with open(os.path.join(header, 'quda.h'), 'a', encoding='utf-8') as f:
+        f.write('#include "kernels/inner.h"\n')
+    for name in ('kernels/inner.h', 'kernels/other.h', 'malloc_quda.h', 'dslash.h'):
+        open(os.path.join(header, name), 'w', encoding='utf-8').close()
+    subprocess.run([SCRIPT, '--header', header, '--prefix', case.path('prefix'), '--cflags=-O0 -DLOOKALIKE=2', '--cc', 'cc', '--parts', case.parts,
+                    '--libquark', case.libquark + ',' + os.path.join(TOP, 'client')], stdout=subprocess.DEVNULL, check=True)
+    include = case.path('prefix/include')
+    found = {os.path.relpath(os.path.join(path, n), include) for path, _, names in os.walk(include) for n in names}
+    assert found - {'cuda_runtime_api.h'} == {'quda.h', 'quda_milc_interface.h', 'kernels/inner.h', 'malloc_quda.h'}, found
 
 
 @tap.test
@@ -147,11 +181,36 @@ def a_setup_by_name_must_be_the_right_one(case):
 
 
 @tap.test
-def no_daemon_and_no_room_are_told(case):
+def no_daemon_no_room_and_bad_settings_are_told(case):
     b = case.noise(4)
     assert 'no daemon' in case.run(None, 'pyquda', b, 4, flags=ASAN, code=75, env={'QUARK_QUDA_WAIT': '0.5'})
     with case.daemon('--csw', repr(CSW), '--user-setups', '0') as d:
+        for name, value, text in (('WIRE', 'half', 'must be f32'), ('RANKS', '2', 'a number from 0 to 1'), ('THREADS', '0', 'a number from 1 to 256')):
+            said = case.run(d, 'pyquda', b, 4, flags=ASAN, code=1, env={'QUARK_QUDA_' + name: value})
+            assert 'QUARK_QUDA_%s = %s: ' % (name, value) in said and text in said, said
         assert 'user-setups' in case.run(d, 'pyquda', b, 4, flags=ASAN, kappa=0.11, code=1)
+        assert d.terminate() == 0
+
+
+@tap.test
+def a_full_daemon_is_waited_for(case):
+    b = case.noise(7)
+    with case.daemon('--csw', repr(CSW), '--max-memory', '1M') as d, Client(d) as c:
+        held = c.submit(5).request  # with its room for sources and solutions
+        command = case.command(d, 'pyquda', b, 4, flags=ASAN)
+        caller = subprocess.Popen(command[0], env=command[1], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        lines = []
+        while not lines or '; waiting' not in lines[-1]:
+            lines.append(caller.stderr.readline())
+            assert lines[-1], lines
+        assert lines[-1].startswith('quark-quda: submitting: '), lines
+        c.send(release=qk.Release(request=held))
+        caller.communicate(timeout=60)
+        x = case.solutions(b)
+        assert caller.returncode == 0 and np.linalg.norm(b[0] - case.op.apply(x[0])) < 2e-13 * np.linalg.norm(b[0])
+        held = c.submit(5).request
+        assert 'BUSY' in case.run(d, 'pyquda', b, 4, flags=ASAN, code=75, env={'QUARK_QUDA_WAIT': '0.3'})
+        c.send(release=qk.Release(request=held))
         assert d.terminate() == 0
 
 
