@@ -4,13 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grid.h"
+#include "base/say.h"
+#include "base/threads.h"
 #include "connection.h"
 #include "core.h"
-#include "grid.h"
-#include "say.h"
 #include "served.h"
 #include "setups.h"
-#include "threads.h"
 
 /* ---- ranks, begin and end ---- */
 

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grid.h"
+#include "base/say.h"
 #include "clover.h"
-#include "grid.h"
-#include "say.h"
 
 enum { BLOCK = 36, TERM = 72, LINKS = 72, SAMPLES = 256, NEAR = 33 };
 

@@ -6,9 +6,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/grid.h"
+#include "base/say.h"
 #include "connection.h"
-#include "grid.h"
-#include "say.h"
 
 enum { ENDPOINT = 512, KEY = 40 };
 

@@ -3,14 +3,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grid.h"
+#include "base/layout.h"
+#include "base/say.h"
 #include "clover.h"
 #include "connection.h"
 #include "core.h"
 #include "fields.h"
-#include "grid.h"
-#include "layout.h"
 #include "links.h"
-#include "say.h"
 #include "setups.h"
 #include "work.h"
 

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/say.h"
 #include "fallback.h"
-#include "say.h"
 #include "served.h"
 
 enum { ROOM = 1 << 17, POISON = 0xA5 };

@@ -2,11 +2,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grid.h"
+#include "base/say.h"
+#include "base/threads.h"
 #include "connection.h"
 #include "fields.h"
-#include "grid.h"
-#include "say.h"
-#include "threads.h"
 
 enum { REALS = 72 }; /* a site, of both */
 

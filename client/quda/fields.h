@@ -7,8 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/layout.h"
 #include "client/quark.h"
-#include "layout.h"
 #include "operator.h"
 
 /* A request of rank 0, and how others join it. */

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "grid.h"
+#include "base/grid.h"
+#include "base/say.h"
+#include "base/threads.h"
 #include "links.h"
-#include "say.h"
-#include "threads.h"
 
 enum { LINK = 18, SITE = 72 };
 

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "layout.h"
+#include "base/layout.h"
 
 /* SU(3) links of a whole lattice, of which each rank has its part, [site][mu][row][column], and
  * what was on them. The operator of the caller's links is that of these, with hops weighted by

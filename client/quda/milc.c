@@ -2,9 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grid.h"
+#include "base/say.h"
 #include "core.h"
-#include "grid.h"
-#include "say.h"
 #include "served.h"
 
 #ifdef QK_WITH_MILC

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/say.h"
 #include "operator.h"
-#include "say.h"
 
 static double tolerance(void) {
   return qk_quda_number_setting("MATCH", 0, 1e-3, 1e-14);

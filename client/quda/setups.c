@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/say.h"
 #include "connection.h"
 #include "fields.h"
 #include "links.h"
 #include "operator.h"
-#include "say.h"
 #include "setups.h"
 
 enum { KNOWN = 8, NAME = 72 };

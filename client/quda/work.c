@@ -3,13 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grid.h"
+#include "base/layout.h"
+#include "base/say.h"
+#include "base/threads.h"
 #include "connection.h"
 #include "fields.h"
-#include "grid.h"
-#include "layout.h"
-#include "say.h"
 #include "setups.h"
-#include "threads.h"
 #include "work.h"
 
 enum { COLUMNS = 128, NUMBERS = 24 }; /* right-hand sides of a request; reals a site */

@@ -9,8 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/layout.h"
 #include "client/quark.h"
-#include "layout.h"
 #include "setups.h"
 
 /* One request for whole fields, whose sources and results are the caller's bricks. */

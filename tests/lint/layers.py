@@ -78,11 +78,12 @@ rooms('client', {'daemon/base', 'proto', 'client'}, {  # client itself: quark.h
     'workflow': 'cli analysis files',
     'selftest': 'cli workflow',
     'quarkctl': 'cli bench workflow selftest analysis files',
-    'quda': '',
+    'quda/base': '',
+    'quda': 'quda/base',
 })
 ALLOWED['client'] = {'daemon/base', 'proto'}
 EXCEPTIONS = {}
-MPI = 'daemon/comm/comm_mpi.c', 'client/quda/grid.c'  # the second one: that of the caller
+MPI = 'daemon/comm/comm_mpi.c', 'client/quda/base/grid.c'  # the second one: that of the caller
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 ENDINGS = ('.c', '.h', '.cc', '.cu', '.cuh')
 
