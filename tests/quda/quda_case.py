@@ -47,11 +47,12 @@ class Caller:
     def program(self, name):
         path = os.path.join(self.folder, name)
         if not os.path.exists(path):
-            lib = os.path.join(self.folder, 'lib')
+            lib, made = os.path.join(self.folder, 'lib'), '%s.%d' % (path, os.getpid())  # another test may make it, too
             sources = [os.path.join(HERE, 'callers', s + '.c') for s in (name, 'kit')]
             subprocess.run((['mpicc', '-DKIT_MPI'] if self.mpi else ['cc']) + ['-std=gnu11', '-O1', '-Wall', '-Wextra', '-Werror']
-                           + self.flags + ['-I' + os.path.join(self.folder, 'include')] + sources + ['-o', path, '-L' + lib, '-lquda',
+                           + self.flags + ['-I' + os.path.join(self.folder, 'include')] + sources + ['-o', made, '-L' + lib, '-lquda',
                            '-lm', '-rdynamic', '-Wl,-rpath,' + lib], check=True)
+            os.replace(made, path)
         return path
 
 
@@ -59,7 +60,7 @@ class QudaCase(DaemonCase):
     def __init__(self, quarkd, engine, quark_gauge, libquark, parts, mpirun=''):
         self.binary, self.engine, self.quark_gauge, self.ranks = quarkd, engine, quark_gauge, '1'
         self.libquark, self.parts, self.mpirun = os.path.abspath(libquark), os.path.abspath(parts), mpirun
-        self.folder = tempfile.mkdtemp(prefix='qk-quda-case-')
+        self.folder, self.maker = tempfile.mkdtemp(prefix='qk-quda-case-'), os.getpid()
         subprocess.run([quark_gauge, 'convert', GAUGE, self.path('weak.lime')], check=True, stdout=subprocess.DEVNULL)
         self.links, _ = ref.load_any(self.path('weak.lime'))
         self.wire(self.links).tofile(self.path('links'))
@@ -68,7 +69,13 @@ class QudaCase(DaemonCase):
         self.callers = {}
 
     def path(self, name):
-        return os.path.join(self.folder, name)
+        """A file of this test, in a folder of its own if tests run beside each other; or one that was there before."""
+        common = os.path.join(self.folder, name)
+        if os.getpid() == self.maker or os.path.exists(common):
+            return common
+        own = os.path.join(self.folder, '%d.d' % os.getpid())
+        os.makedirs(own, exist_ok=True)
+        return os.path.join(own, name)
 
     @staticmethod
     def wire(links):

@@ -327,6 +327,7 @@ def tmlqcd_with_a_phase_in_every_link(case):
 if __name__ == '__main__':
     case = QudaCase(*sys.argv[1:])
     try:
-        tap.run(case)
+        case.caller().program('pyquda')
+        tap.run(case, beside=2)
     finally:
         case.close()

@@ -120,11 +120,11 @@ def a_daemon_without_parts_gets_whole_fields(case):
         assert d.terminate() == 0
 
 
-def process_of_rank(rank, program):
+def process_of_rank(rank, mpirun):
     """Its number, when it runs."""
     for path in glob.glob('/proc/[0-9]*/environ'):
-        with contextlib.suppress(OSError), open(path, 'rb') as f, open(path.replace('environ', 'cmdline'), 'rb') as c:
-            if b'OMPI_COMM_WORLD_RANK=%d' % rank in f.read().split(b'\0') and c.read().startswith(program.encode()):
+        with contextlib.suppress(OSError), open(path, 'rb') as f, open(path.replace('environ', 'status'), 'rb') as s:
+            if b'OMPI_COMM_WORLD_RANK=%d' % rank in f.read().split(b'\0') and b'\nPPid:\t%d\n' % mpirun in s.read():
                 return int(path.split('/')[2])
     raise AssertionError('rank %d does not run' % rank)
 
@@ -138,7 +138,7 @@ def a_rank_that_dies_leaves_the_daemon_well(case):
         command, environment = case.command(d, 'pyquda', b, mpi=True, ranks=2, grid='1,1,1,2')
         ranks = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         d.status_when(lambda s: s.counters.requests == 2)  # of the owner, and of who has joined it
-        os.kill(process_of_rank(1, command[3]), signal.SIGKILL)
+        os.kill(process_of_rank(1, ranks.pid), signal.SIGKILL)
         said, _ = ranks.communicate(timeout=60)
         assert ranks.returncode != 0, said
         os.kill(engine, signal.SIGCONT)
@@ -166,6 +166,7 @@ def ranks_show_the_key_of_their_user(case):
 if __name__ == '__main__':
     case = QudaCase(*sys.argv[1:])
     try:
-        tap.run(case)
+        case.caller(mpi=True).program('pyquda')
+        tap.run(case, beside=2)
     finally:
         case.close()

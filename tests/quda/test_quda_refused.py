@@ -244,6 +244,7 @@ def many_sources_go_in_pieces_where_there_is_little_room(case):
 if __name__ == '__main__':
     case = QudaCase(*sys.argv[1:])
     try:
-        tap.run(case)
+        case.caller(4, flags=ASAN).program('pyquda')
+        tap.run(case, beside=2)
     finally:
         case.close()
