@@ -30,6 +30,9 @@ void quark__request_drop_buffers(request_t *r, uint64_t end) {
     if (rhs->buffer) quark__buffer_drop(rhs->buffer);
     rhs->buffer = NULL;
   }
+  /* it may have been begun anew by chunks, before CREDIT for the descriptor came */
+  const uint64_t least = r->dropped * r->up.field_bytes;
+  if (r->up.by_put && r->up.sent < least) r->up.sent = least;
 }
 
 void quark__request_free(request_t *request) {
