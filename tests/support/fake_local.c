@@ -17,6 +17,21 @@ void fake_local_drop(state_t *s) {
   s->local = -1;
 }
 
+static uint64_t sum_of(const uint8_t *field, size_t bytes, bool by_blocks) {
+  qk_field_hash_t *hash = qk_field_hash_create();
+  qk_field_hash_init(hash, by_blocks);
+  qk_field_hash_update(hash, field, bytes);
+  const uint64_t sum = qk_field_hash_digest(hash);
+  qk_field_hash_destroy(hash);
+  return sum;
+}
+
+/* Whether the client has to say that the field has holes. */
+static bool is_sparse(const state_t *s, int fd, const Quark__LocalPut *m) {
+  const off_t end = (off_t)(m->offset + s->field_bytes);
+  return s->d->script.feature == QK_FEATURE_ZEROS && lseek(fd, (off_t)m->offset, SEEK_HOLE) < end;
+}
+
 static void local_put(state_t *s, const Quark__LocalPut *m, int fd) {
   fake_daemon_t *d = s->d;
   if (++d->puts == d->script.drop_put) {
@@ -28,7 +43,7 @@ static void local_put(state_t *s, const Quark__LocalPut *m, int fd) {
   if (m->request != s->number || m->rhs != s->arrived / s->field_bytes ||
       (fcntl(fd, F_GET_SEALS) & seals) != seals ||
       pread(fd, field, s->field_bytes, (off_t)m->offset) != (ssize_t)s->field_bytes ||
-      qk_checksum(field, s->field_bytes) != m->checksum) {
+      m->sparse != is_sparse(s, fd, m) || sum_of(field, s->field_bytes, m->sparse) != m->checksum) {
     d->violations++;
     return;
   }

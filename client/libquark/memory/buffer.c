@@ -147,30 +147,13 @@ bool quark__buffer_has_holes(const quark_buffer_t *b, uint64_t offset, uint64_t 
   return seek(b, offset, offset + bytes, SEEK_HOLE) < offset + bytes;
 }
 
-/* Adds zeros to the checksum: whole blocks of them by the checksum of such a block. done: bytes of
- * the field that are in it. */
-static void add_zeros(qk_field_hash_t *hash, bool by_blocks, uint64_t done, uint64_t bytes) {
-  static const uint8_t zeros[QK_CHUNK_MAX];
-  uint64_t block = 0;
-  while (bytes > 0) {
-    const uint64_t n = least(bytes, QK_CHUNK_MAX - done % QK_CHUNK_MAX);
-    if (by_blocks && n == QK_CHUNK_MAX) {
-      if (block == 0) block = qk_checksum(zeros, QK_CHUNK_MAX);
-      qk_field_hash_add_block(hash, block);
-    } else
-      qk_field_hash_update(hash, zeros, n);
-    done += n;
-    bytes -= n;
-  }
-}
-
 uint64_t quark__buffer_checksum(const quark_buffer_t *b, uint64_t offset, uint64_t bytes,
                                 bool by_blocks, qk_field_hash_t *hash) {
   const uint64_t end = offset + bytes;
   qk_field_hash_init(hash, by_blocks);
   for (uint64_t at = offset; at < end;) {
     const uint64_t data = seek(b, at, end, SEEK_DATA), hole = seek(b, data, end, SEEK_HOLE);
-    add_zeros(hash, by_blocks, at - offset, data - at);
+    qk_field_hash_zeros(hash, data - at);
     qk_field_hash_update(hash, (const uint8_t *)b->data + data, hole - data);
     at = hole;
   }

@@ -154,7 +154,7 @@ class Connection(Setups):
         """An array of zeros whose memory is sent without a copy, by any call that takes right-hand sides or links, of any connection.
 
         shape: None: of one right-hand side. Parts of it are sent likewise if they are contiguous. It is to be kept for what comes next: new
-        memory takes longer to fill than memory that has been used. Errors: ValueError, ProcessError (no memory).
+        memory takes longer to fill than memory that has been used. What was never written costs nothing, also not to send. Errors: ValueError, ProcessError (no memory).
         """
         return arrays.empty(self.ready(setup).shape if shape is None else shape, dtype)
 

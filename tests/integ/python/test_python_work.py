@@ -1,5 +1,7 @@
 """Links from memory, parts of the operator, residuals and generated sources in Python, judged by the numpy oracle:
 test_python_work.py QUARKD QUARKCTL QUARK_GAUGE QUARK_ENGINE EXAMPLE"""
+import mmap
+import os
 import sys
 
 from cli_case import CSW, DIMS, GAUGE, KAPPA, SHAPE, Case, h5py, np, random_sources, ref, tap
@@ -129,6 +131,24 @@ def arrays_in_buffers_are_sent_from_where_they_are(case):
         with quarkd.connect(d.endpoint) as q:
             raises(ValueError, lambda: q.empty((0, 3)), '(0, 3)')
             raises(quarkd.ProcessError, lambda: q.empty((1 << 58,)), 'bytes')
+
+
+@tap.test
+def pages_of_buffers_that_were_never_written_are_not_made(case):
+    """A point source costs its page, by descriptor and by chunks."""
+    b = np.zeros(SHAPE, complex)
+    b[5, 1, 2, 3, 2, 1] = 1
+    with case.daemon() as d:
+        d.wait_listening()
+        for local in (True, False):
+            with quarkd.connect(d.endpoint, local=local) as q:
+                point = q.empty()
+                point[5, 1, 2, 3, 2, 1] = 1
+                assert off(case.op, q.solve(point), b) < 1.01e-10
+                path, = {path for path in map('/proc/self/fd/{}'.format, os.listdir('/proc/self/fd'))
+                         if os.path.exists(path) and 'memfd:quark-buffer' in os.readlink(path)}
+                assert os.stat(path).st_size == point.nbytes and os.stat(path).st_blocks * 512 <= 2 * mmap.PAGESIZE, os.stat(path)
+                del point
 
 
 @tap.test

@@ -76,6 +76,29 @@ Test(libquark, buffers_go_on_by_chunks_without_the_local_socket) {
   }
 }
 
+/* Pages that were never written: the daemon, which is told, need not read them. */
+Test(libquark, buffers_with_holes_say_so_to_a_daemon_that_knows) {
+  static const int features[] = {QK_FEATURE_ZEROS, QK_FEATURE_ACTIONS};
+  static const size_t at[LQ_NRHS] = {0, LQ_FIELD + LQ_FIELD / 2, 3 * (size_t)LQ_FIELD - 1};
+  for (int k = 0; k < 2; k++) {
+    lq_fake.script.local = 1;
+    lq_fake.script.feature = lq_fake.script.later_feature = features[k];
+    quark_connection_t *conn = lq_connect(NULL);
+    uint8_t *stream = calloc(LQ_NRHS, LQ_FIELD), *data;
+    quark_buffer_t *buffer = make((size_t)LQ_NRHS * LQ_FIELD, &data);
+    for (int i = 0; i < LQ_NRHS; i++) stream[at[i]] = data[at[i]] = (uint8_t)(i + 1);
+    const uint64_t request = lq_submit(conn, LQ_NRHS);
+    put_all(conn, request, buffer);
+    lq_expect_solutions(conn, request, stream);
+    cr_expect_eq(lq_fake.puts, LQ_NRHS);
+    quark_close(conn);
+    quark_buffer_destroy(buffer);
+    free(stream);
+    lq_teardown();
+    lq_setup();
+  }
+}
+
 /* Its descriptor lives as long as a daemon may need it. */
 Test(libquark, a_buffer_that_is_destroyed_goes_its_way_all_the_same) {
   for (int local = 0; local < 2; local++) {
