@@ -21,7 +21,8 @@ typedef struct quark_buffer quark_buffer_t;
 /* bytes of memory that are zero, at *data, until quark_buffer_destroy. A page of it takes memory of
  * the machine once it is written, which takes longer than writing it again: buffers are to be kept
  * for the next fields. Pages that were never written are zeros that a daemon on this machine does
- * not read: a source on one time slice costs that slice. Errors: QUARK_BAD_ARGUMENT (bytes), QUARK_NO_MEMORY. */
+ * not read: a source on one time slice costs that slice. Errors: QUARK_BAD_ARGUMENT (bytes),
+ * QUARK_NO_MEMORY. */
 QUARK_API quark_code_t quark_buffer_create(size_t bytes, quark_buffer_t **buffer, void **data,
                                            quark_error_t *err);
 /* NULL-safe. data must not be used any more. What was put goes its way all the same. */
