@@ -20,7 +20,7 @@ from .handle import Handle
 from .progress import Show, Wish
 from .propagator import Propagator
 from .request import Request
-from .setups import LOOK, Setups
+from .setups import Setups, pauses
 from .smearing import Gauss, real
 from .status import Report
 from .terms import Name, name_of
@@ -123,13 +123,13 @@ class Connection(Setups):
         if name is not None and name != self.setup_name:
             return self._ready_elsewhere(name, patience)
         give_up = time.monotonic() + (self.patience if patience is None else patience)
-        while True:
+        for _ in pauses():
             report = self.status()
             if report.state == 'ready':
                 return report
             if time.monotonic() >= give_up:
                 raise errors.make(lib.QUARK_TIMEOUT, 'the daemon is not ready: %s %s' % (report.state, report.engine['last_error']))
-            time.sleep(LOOK)
+        raise AssertionError('pauses ends')
 
     def _ready_elsewhere(self, name: str, patience: Optional[float]) -> Report:
         if name not in self._reports:

@@ -4,7 +4,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from typing import Any, Dict, List, Mapping, Optional, Tuple, Union
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple, Union
 
 from . import errors
 from ._quark import ffi, lib
@@ -14,7 +14,16 @@ from .smearing import real
 from .status import Report, Setup
 from .terms import Name, milliseconds, name_of
 
-LOOK = 0.1  # seconds between two looks at a setup that is not ready
+LOOK = 0.01, 0.1  # seconds between the first two looks at a setup that is not ready, and at most
+
+
+def pauses() -> Iterator[None]:
+    """Sleeps before all but the first, longer each time."""
+    pause, most = LOOK
+    while True:
+        yield
+        time.sleep(pause)
+        pause = min(most, 1.5 * pause)
 
 
 class Setups:
@@ -37,7 +46,7 @@ class Setups:
 
     def _wait_for(self, name: str, patience: float) -> Setup:
         give_up = time.monotonic() + patience
-        while True:
+        for _ in pauses():
             found = [s for s in self.setups() if s.name == name]
             if not found:
                 raise errors.make(lib.QUARK_NOT_FOUND, 'setup "%s": the daemon has none of this name' % name)
@@ -46,7 +55,7 @@ class Setups:
                 return found[0]
             if time.monotonic() >= give_up:
                 raise errors.make(lib.QUARK_TIMEOUT, 'setup "%s" is not ready in %g s: %s' % (name, patience, found[0].state))
-            time.sleep(LOOK)
+        raise AssertionError('pauses ends')
 
     def upload_gauge(self, links: Any, boundary: Boundary = None, *, plaquette: Optional[float] = None, keep: float = 0.0,
                      patience: Optional[float] = None) -> Gauge:

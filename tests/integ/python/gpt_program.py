@@ -46,7 +46,8 @@ def main(endpoint, folder):
         except ValueError as e:
             assert 'quarkd.gpt.connect' in str(e), e
     if comm.Get_rank() == 0:
-        print('all is well')
+        print('all is well with GPT')
 
 
-main(*sys.argv[1:])
+if __name__ == '__main__':
+    main(*sys.argv[1:])

@@ -71,3 +71,6 @@ def main(endpoint, folder, ranks):
 
 
 main(sys.argv[1], sys.argv[2], int(sys.argv[3]))
+if int(sys.argv[3]) > 1:  # one start of MPI for both
+    import gpt_program
+    gpt_program.main(sys.argv[1], sys.argv[2])

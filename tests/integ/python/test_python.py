@@ -95,7 +95,7 @@ def threads_tasks_and_interrupts_share_a_connection(case):
 
             async def tasks():
                 a = quarkd.AsyncConnection(q)
-                many = await a.submit_many(np.repeat(b[None], 200, 0))
+                many = await a.submit_many(np.repeat(b[None], 100, 0))
                 last = asyncio.ensure_future(wait_for(many[-1]))
                 x = await a.solve(b, priority=9)
                 last.cancel()
@@ -114,7 +114,7 @@ def threads_tasks_and_interrupts_share_a_connection(case):
             report = asyncio.run(setups())
             assert abs(report.setup['plaquette'] - 1) < 1e-12 and '\n' not in repr(report) and len(repr(report)) < 400, report
             try:
-                q.solve(np.repeat(b[None], 400, 0), progress=lambda now: os.kill(os.getpid(), signal.SIGINT))
+                q.solve(np.repeat(b[None], 200, 0), progress=lambda now: os.kill(os.getpid(), signal.SIGINT))
                 raise AssertionError('was not interrupted')
             except KeyboardInterrupt:
                 pass

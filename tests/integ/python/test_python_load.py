@@ -13,7 +13,7 @@ import time
 from cli_case import Case, np, random_sources, tap
 import quarkd
 
-SOLVES = int(sys.argv[6]) if len(sys.argv) > 6 else 300
+SOLVES = int(sys.argv[6]) if len(sys.argv) > 6 else 180
 PAGE = os.sysconf('SC_PAGE_SIZE')
 LIMIT = 60  # seconds that anything here may take
 
@@ -53,7 +53,7 @@ def solves_leave_nothing_behind(case):
                     futures = q.submit(b[0], tol=1e-3)  # nobody waits for it
                     del futures
                 return x
-            some(120)
+            some(60)
             before, used = held(), idle(q).memory_used
             x = some(SOLVES)
             after, report = held(), idle(q)
@@ -69,7 +69,7 @@ def solutions_that_are_held_stay_and_go_with_their_arrays(case):
     with case.daemon() as d:
         d.wait_listening()
         with quarkd.connect(d.endpoint) as q:
-            held_ones = [q.solve(b, tol=1e-8) for _ in range(50)]
+            held_ones = [f.result() for f in q.submit_many(np.repeat(b[None], 50, 0), tol=1e-8)]
             copies = [x.copy() for x in held_ones]
             maps = held()[1]
             del held_ones[1:]
@@ -88,7 +88,7 @@ def no_thread_starves(case):
             while not stop.is_set():
                 q.solve(b, tol=1e-3)
                 count[i] += 1
-                if sum(count) >= 16 * 12:
+                if sum(count) >= 16 * 8:
                     stop.set()
         except Exception as e:
             bad.append(e)
@@ -108,7 +108,7 @@ def no_thread_starves(case):
             assert stop.wait(LIMIT) and not bad, bad
             for t in threads:
                 t.join()
-            assert min(count) >= 3 and ticks[0] > 100, (count, ticks)
+            assert min(count) >= 2 and ticks[0] > 100, (count, ticks)
 
 
 @tap.test
