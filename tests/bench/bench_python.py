@@ -4,7 +4,8 @@
 usage: PYTHONPATH=BUILD/client/python bench_python.py BUILD [--dims XxYxZxT] [--repeat N] [--solver NAME]
 
 uploaded   twelve right-hand sides are sent, solved to 1e-8 and fetched. libquark: its calls one after the other, each solution copied by
-           quark_download; quarkctl: `quarkctl bench` with one request at a time; Python: q.solve, twelve futures of one request, and twelve requests
+           quark_download; quarkctl: `quarkctl bench` with one request at a time; Python: q.solve, also of an array in a buffer (q.empty), twelve
+           futures of one request, and twelve requests
 generated  the propagator of a point stays with the daemon, and its pion is contracted
 Medians of the repetitions; the ratio is to libquark, or, of generated ones, to quarkctl bench, whose requests stand at other points. Seconds of
 processors in the client, of all its threads, change less where others use the machine.
@@ -67,8 +68,10 @@ def measure(build, dims, repeat, solver):
         with quarkd.connect(d.endpoint) as q:
             shape = (12,) + q.shape
             b = np.random.default_rng(1).normal(size=shape + (2,)).view(complex)[..., 0].copy()
-            out = np.empty_like(b)
+            out, own = np.empty_like(b), q.empty(shape)
+            own[...] = b
             kinds = {'libquark, uploaded': lambda: libquark(q, b, out), 'Python, solve': lambda: q.solve(b, tol=TOL),
+                     'Python, solve, in a buffer': lambda: q.solve(own, tol=TOL),
                      'Python, twelve futures': lambda: [f.result() for f in q.submit_many(b, tol=TOL)],
                      'Python, twelve requests': lambda: [f.result() for f in [q.submit(x, tol=TOL) for x in b]],
                      'Python, propagator and pion': lambda: q.propagator('point:0,0,0,0', tol=TOL, progress=False).correlator()}
@@ -82,7 +85,7 @@ def measure(build, dims, repeat, solver):
     print('%s, %s, twelve columns, %d turns' % (dims, solver, repeat))
     print('%-36s %9s %9s %8s %9s' % ('', 'median s', 'best s', 'ratio', 'client s'))
     first = row('libquark, uploaded', times['libquark, uploaded'][1:], 0)
-    for name in ('quarkctl bench, uploaded', 'Python, solve', 'Python, twelve futures', 'Python, twelve requests'):
+    for name in ('quarkctl bench, uploaded', 'Python, solve', 'Python, solve, in a buffer', 'Python, twelve futures', 'Python, twelve requests'):
         row(name, times[name][1:], first)
     first = row('quarkctl bench, propagator and pion', times['quarkctl bench, propagator and pion'][1:], 0)
     row('Python, propagator and pion', times['Python, propagator and pion'][1:], first)
