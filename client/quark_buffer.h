@@ -15,7 +15,8 @@ extern "C" {
 
 /* Memory for one field or several. It belongs to no connection: fields in it can be put to any. A
  * daemon on this machine reads it through a descriptor, at the moment in which it takes the field;
- * to others it is sent. The calls are the same. */
+ * to others it is sent. The calls are the same. After fork the child has the same memory, not a
+ * copy. */
 typedef struct quark_buffer quark_buffer_t;
 
 /* bytes of memory that are zero, at *data, until quark_buffer_destroy. A page of it takes memory of
