@@ -76,9 +76,8 @@ static bool is_single(const char *member, QudaPrecision prec) {
   return prec == QUDA_SINGLE_PRECISION;
 }
 
-static void need_host(const char *member, int location) {
-  if (location == (int)QUDA_CUDA_FIELD_LOCATION)
-    qk_quda_refuse_member(member, location, "fields in the memory of the host");
+static bool is_device(int location) {
+  return location == (int)QUDA_CUDA_FIELD_LOCATION;
 }
 
 static void read_dslash(const QudaInvertParam *p, qk_quda_call_t *call) {
@@ -125,8 +124,8 @@ static void read_fields(const QudaInvertParam *p, qk_quda_call_t *call) {
   if (p->dirac_order != QUDA_DIRAC_ORDER)
     qk_quda_refuse_member("dirac_order", p->dirac_order, "QUDA_DIRAC_ORDER");
 #ifdef QK_HAS_QudaInvertParam_input_location
-  need_host("input_location", p->input_location);
-  need_host("output_location", p->output_location);
+  call->in_device = is_device(p->input_location);
+  call->out_device = is_device(p->output_location);
 #endif
   call->single = is_single("cpu_prec", p->cpu_prec);
   call->basis = read_basis(p);
@@ -195,8 +194,9 @@ void qk_served_loadGaugeQuda(void *links, QudaGaugeParam *p) {
                           "QUDA_QDP_GAUGE_ORDER and QUDA_MILC_GAUGE_ORDER");
   if (p->t_boundary != QUDA_ANTI_PERIODIC_T && p->t_boundary != QUDA_PERIODIC_T)
     qk_quda_refuse_member("t_boundary", p->t_boundary, "ANTI_PERIODIC and PERIODIC");
+  bool device = false;
 #ifdef QK_HAS_QudaGaugeParam_location
-  need_host("location", p->location);
+  device = is_device(p->location);
 #endif
 #ifdef QK_HAS_QudaGaugeParam_i_mu
   if (!is_trivial(p->i_mu)) qk_quda_refuse_member("i_mu", p->i_mu, "0");
@@ -205,6 +205,7 @@ void qk_served_loadGaugeQuda(void *links, QudaGaugeParam *p) {
   qk_quda_load_links(p->X, &(qk_quda_given_t){
                                .milc = p->gauge_order == QUDA_MILC_GAUGE_ORDER,
                                .single = is_single("cpu_prec", p->cpu_prec),
+                               .device = device,
                                .links = links,
                                .anisotropy = is_trivial(p->anisotropy) ? 1 : p->anisotropy,
                                .antiperiodic = p->t_boundary == QUDA_ANTI_PERIODIC_T,
@@ -239,23 +240,24 @@ void qk_served_loadCloverQuda(void *clover, void *inverse, QudaInvertParam *p) {
     qk_quda_refuse_member("return_clover_inverse", p->return_clover_inverse, "0");
 #endif
   if (computed) {
-    qk_quda_load_clover(coefficient(p), false, NULL);
+    qk_quda_load_clover(coefficient(p), false, false, NULL);
     return;
   }
   if (!clover)
     qk_quda_refuse("loadCloverQuda: the inverse alone is not served, the term is needed");
+  bool device = false;
 #ifdef QK_HAS_QudaInvertParam_clover_location
-  need_host("clover_location", p->clover_location);
+  device = is_device(p->clover_location);
 #endif
   if (p->clover_order != QUDA_PACKED_CLOVER_ORDER)
     qk_quda_refuse_member("clover_order", p->clover_order, "QUDA_PACKED_CLOVER_ORDER");
-  qk_quda_load_clover(0, is_single("clover_cpu_prec", p->clover_cpu_prec), clover);
+  qk_quda_load_clover(0, is_single("clover_cpu_prec", p->clover_cpu_prec), device, clover);
 }
 
 void qk_served_createCloverQuda(QudaInvertParam *p) {
   qk_quda_call_t call = {0};
   read_dslash(p, &call);
-  qk_quda_load_clover(coefficient(p), false, NULL);
+  qk_quda_load_clover(coefficient(p), false, false, NULL);
 }
 
 void qk_served_freeCloverQuda(void) {

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/device.h"
 #include "base/grid.h"
 #include "base/layout.h"
 #include "base/say.h"
@@ -60,6 +61,28 @@ static void widen(const void *from, bool single, size_t n, double *to) {
   for (size_t k = 0; k < n; k++) to[k] = single ? f[k] : d[k];
 }
 
+/* A copy of bytes of the caller in the memory of a GPU; else what it gives. *room is to be freed. */
+static const void *on_host(const void *data, bool device, size_t bytes, void **room) {
+  *room = device ? qk_quda_alloc(bytes) : NULL;
+  if (device) qk_quda_device_get(*room, data, bytes);
+  return device ? *room : data;
+}
+
+static qk_quda_links_t *take_links(const qk_quda_given_t *given, char why[256]) {
+  const size_t real = given->single ? sizeof(float) : sizeof(double),
+               link = 18 * real * qk_quda_local_sites(&loaded.shape, QK_QUDA_ALL);
+  const void *const *one = given->links, *mine[4];
+  qk_quda_given_t host = *given;
+  void *room[4] = {NULL, NULL, NULL, NULL};
+  host.links = mine;
+  if (given->milc) host.links = on_host(given->links, given->device, 4 * link, &room[0]);
+  for (int mu = 0; !given->milc && mu < 4; mu++)
+    mine[mu] = on_host(one[mu], given->device, link, &room[mu]);
+  qk_quda_links_t *links = qk_quda_links_take(&loaded.shape, &host, why);
+  for (int mu = 0; mu < 4; mu++) free(room[mu]);
+  return links;
+}
+
 void qk_quda_load_links(const int local[4], const qk_quda_given_t *given) {
   static const int one[4] = {1, 1, 1, 1};
   char why[256];
@@ -71,7 +94,7 @@ void qk_quda_load_links(const int local[4], const qk_quda_given_t *given) {
   memcpy(loaded.shape.local, local, sizeof loaded.shape.local);
   qk_quda_grid_dims(loaded.shape.grid);
   qk_quda_grid_coord(qk_quda_rank(), loaded.shape.coord);
-  loaded.links = qk_quda_links_take(&loaded.shape, given, why);
+  loaded.links = take_links(given, why);
   if (!loaded.links) qk_quda_refuse("loadGaugeQuda: %s", why);
   const double *hop = loaded.links->hop;
   qk_quda_log("loadGaugeQuda: links %016llx, hops %g,%g,%g,%g",
@@ -160,7 +183,7 @@ static double *read_term(bool single, const void *term) {
   return part;
 }
 
-void qk_quda_load_clover(double coefficient, bool single, const void *term) {
+void qk_quda_load_clover(double coefficient, bool single, bool device, const void *term) {
   if (!loaded.there) qk_quda_refuse("loadCloverQuda: no links are loaded");
   qk_quda_free_clover();
   loaded.term.there = true;
@@ -177,7 +200,11 @@ void qk_quda_load_clover(double coefficient, bool single, const void *term) {
   const char *wish = qk_quda_setting("CLOVER");
   if (wish && strcmp(wish, "upload") != 0)
     qk_quda_refuse("QUARK_QUDA_CLOVER = %.60s: must be upload, or not set", wish);
-  loaded.term.uploaded = read_term(single, term);
+  void *room;
+  const size_t bytes = qk_quda_local_sites(&loaded.shape, QK_QUDA_ALL) * TERM *
+                       (single ? sizeof(float) : sizeof(double));
+  loaded.term.uploaded = read_term(single, on_host(term, device, bytes, &room));
+  free(room);
   loaded.term.single = single;
   if (wish || !recognise(single, loaded.term.uploaded)) leave_as_it_is(&loaded.term);
 }
@@ -377,17 +404,23 @@ static void solve_squares(const qk_quda_call_t *call, const qk_quda_job_t *job, 
   double *wide_b = qk_quda_alloc(n * sizeof *wide_b), *wide_x = qk_quda_alloc(n * sizeof *wide_x);
   if (call->absolute || call->heavy)
     qk_quda_refuse("MATDAG_MAT solutions are served to L2_RELATIVE_RESIDUAL alone");
+  const size_t bytes = n * (call->single ? sizeof(float) : sizeof(double));
+  void *made = call->out_device ? qk_quda_alloc(bytes) : NULL;
   for (int k = 0; k < call->n; k++) {
-    double *d = x[k];
-    float *f = x[k];
-    widen(b[k], call->single, n, wide_b);
+    void *room, *to = made ? made : x[k];
+    double *d = to;
+    float *f = to;
+    widen(on_host(b[k], call->in_device, bytes, &room), call->single, n, wide_b);
+    free(room);
     solve_squared(call, job, wide_b, wide_x, &outcome[k]);
     for (size_t i = 0; i < n; i++)
       if (call->single)
         f[i] = (float)wide_x[i];
       else
         d[i] = wide_x[i];
+    if (made) qk_quda_device_put(x[k], made, bytes);
   }
+  free(made);
   free(wide_b);
   free(wide_x);
 }
@@ -398,11 +431,13 @@ void qk_quda_solve(const qk_quda_call_t *call, void **x, void **b, qk_quda_outco
   qk_quda_operator_t op;
   verified_operator_of(call, &op);
   qk_quda_job_t job = job_of(call, &op);
-  job.in = b, job.out = x;
-  if (call->squared)
+  if (call->squared) {
     solve_squares(call, &job, x, b, outcome);
-  else
+  } else {
+    job.in = b, job.out = x;
+    job.in_device = call->in_device, job.out_device = call->out_device;
     qk_quda_run(&job, outcome);
+  }
   *flops = 0;
   for (int k = 0; k < call->n; k++) {
     /* two applications of M an iteration, of 1824 operations a site */
@@ -428,7 +463,9 @@ void qk_quda_apply(const qk_quda_call_t *call, qk_quda_part_t part, bool odd, vo
                        .factor = 1,
                        .n = call->n,
                        .in = in,
-                       .out = out};
+                       .out = out,
+                       .in_device = call->in_device,
+                       .out_device = call->out_device};
   if (part != QK_QUDA_M || call->pc)
     job.parity = (part == QK_QUDA_M ? call->odd : odd) ? QUARK_PARITY_ODD : QUARK_PARITY_EVEN;
   if (part == QK_QUDA_M) {
@@ -449,5 +486,6 @@ void qk_quda_apply(const qk_quda_call_t *call, qk_quda_part_t part, bool odd, vo
   qk_quda_run(&job, NULL); /* M, then M^+ in place */
   job.dagger = !job.dagger;
   job.in = out;
+  job.in_device = call->out_device;
   qk_quda_run(&job, NULL);
 }

@@ -17,7 +17,7 @@ void qk_quda_load_links(const int local[4], const qk_quda_given_t *given);
 void qk_quda_free_links(void);
 /* term NULL: of the loaded links, with that coefficient (clover_coeff). Else A of the kappa
  * normalisation as a brick, packed as in clover.c. */
-void qk_quda_load_clover(double coefficient, bool single, const void *term);
+void qk_quda_load_clover(double coefficient, bool single, bool device, const void *term);
 void qk_quda_free_clover(void);
 
 typedef enum qk_quda_norm { QK_QUDA_KAPPA, QK_QUDA_MASS, QK_QUDA_ASYMMETRIC_MASS } qk_quda_norm_t;
@@ -36,6 +36,7 @@ typedef struct qk_quda_call {
   double tol, tol_hq;
   int max_iter;
   bool single;
+  bool in_device, out_device; /* fields are in the memory of a GPU */
   quark_basis_t basis;
   int n;
 } qk_quda_call_t;

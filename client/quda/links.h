@@ -32,6 +32,7 @@ typedef struct qk_quda_links {
 typedef struct qk_quda_given {
   bool milc; /* the latter */
   bool single;
+  bool device;       /* they are in the memory of a GPU */
   const void *links; /* brick, or four pointers */
   double anisotropy; /* a scale that is meant */
   bool antiperiodic; /* in t, says the caller */

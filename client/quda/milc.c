@@ -75,7 +75,7 @@ void qk_served_qudaCloverInvert(int external_precision, int quda_precision, doub
         local, &(qk_quda_given_t){.milc = true, .single = single, .links = links, .anisotropy = 1});
   if (!clover && inverse)
     qk_quda_refuse("qudaCloverInvert: the inverse alone is not served, the clover term is needed");
-  if (clover) qk_quda_load_clover(0, single, clover);
+  if (clover) qk_quda_load_clover(0, single, false, clover);
   const qk_quda_call_t call = {.clover = true,
                                .kappa = kappa,
                                .norm = QK_QUDA_KAPPA,

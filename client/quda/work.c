@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/device.h"
 #include "base/grid.h"
 #include "base/layout.h"
 #include "base/say.h"
@@ -156,10 +157,47 @@ static rows_t all_rows(const qk_quda_move_t *move, bool to_part, const void *fro
                   .to_part = to_part};
 }
 
+/* ---- bricks in the memory of a GPU ---- */
+
+/* Sources or results of the caller. Those of a GPU pass through memory of this process. */
+typedef struct bricks {
+  void *const *at;
+  bool device;
+  size_t bytes;  /* of a brick */
+  void *room[2]; /* device: column k in room[k % 2] */
+} bricks_t;
+
+static bricks_t bricks_of(const qk_quda_move_t *move, void *const *at, bool device) {
+  const size_t real = move->brick_dtype == QUARK_F64 ? sizeof(double) : sizeof(float);
+  bricks_t b = {.at = at,
+                .device = device,
+                .bytes = qk_quda_local_sites(&move->shape, move->sites) * move->reals * real};
+  for (int k = 0; device && k < 2; k++) b.room[k] = qk_quda_alloc(b.bytes);
+  return b;
+}
+
+static void free_bricks(bricks_t *b) {
+  free(b->room[0]);
+  free(b->room[1]);
+}
+
+/* Where a brick is read or written. */
+static void *brick_at(const bricks_t *b, size_t k) {
+  return b->device ? b->room[k % 2] : b->at[k];
+}
+static void *source_at(const bricks_t *b, size_t k) {
+  if (b->device) qk_quda_device_get(b->room[k % 2], b->at[k], b->bytes);
+  return brick_at(b, k);
+}
+static void result_is_there(const bricks_t *b, size_t k) {
+  if (b->device) qk_quda_device_put(b->at[k], b->room[k % 2], b->bytes);
+}
+
 /* ---- each rank its part ---- */
 
 /* The stream of all parts, in chunks that stay in the cache: one is sent, the next put in order. */
-static void send_parts(const qk_quda_move_t *move, uint64_t request, void *const *bricks, int n) {
+static void send_parts(const qk_quda_move_t *move, uint64_t request, const bricks_t *bricks,
+                       int n) {
   const size_t rows = qk_quda_rows(&move->shape), row_bytes = qk_quda_row_bytes(move);
   size_t step = CHUNK * qk_quda_threads() / row_bytes;
   if (step < 1) step = 1;
@@ -167,16 +205,18 @@ static void send_parts(const qk_quda_move_t *move, uint64_t request, void *const
   const size_t chunks = (rows + step - 1) / step, all = (size_t)n * chunks;
   char *room[2] = {qk_quda_alloc(step * row_bytes), qk_quda_alloc(step * row_bytes)};
   rows_t chunk[2];
+  const void *brick = NULL;
   quark_error_t err;
   for (size_t k = 0; k <= all; k++) {
     qk_quda_finish();
     if (k < all) {
       const size_t first = k % chunks * step, end = first + step < rows ? first + step : rows;
+      if (first == 0) brick = source_at(bricks, k / chunks);
       chunk[k % 2] = (rows_t){.move = move,
                               .first = first,
                               .end = end,
                               .pieces = qk_quda_threads(),
-                              .from = bricks[k / chunks],
+                              .from = brick,
                               .to = room[k % 2],
                               .to_part = true};
       qk_quda_start(move_rows, &chunk[k % 2], chunk[k % 2].pieces);
@@ -198,13 +238,14 @@ typedef struct arrival {
   rows_t rows;
 } arrival_t;
 
-static void leave(uint64_t request, int rhs, arrival_t *a) {
+static void leave(uint64_t request, int rhs, arrival_t *a, const bricks_t *bricks) {
   qk_quda_finish();
   quark_view_close(&a->view);
   quark_ack(qk_quda_daemon(), request, rhs, NULL);
+  result_is_there(bricks, (size_t)rhs);
 }
 
-static void fetch_parts(const qk_quda_move_t *move, uint64_t request, void *const *bricks, int n,
+static void fetch_parts(const qk_quda_move_t *move, uint64_t request, const bricks_t *bricks, int n,
                         qk_quda_outcome_t *outcome) {
   const size_t bytes = part_bytes_of(move);
   arrival_t arrival[2] = {{.room = qk_quda_alloc(bytes)}, {.room = qk_quda_alloc(bytes)}};
@@ -218,12 +259,12 @@ static void fetch_parts(const qk_quda_move_t *move, uint64_t request, void *cons
     if (r.bytes > 0 && quark_view_open(qk_quda_daemon(), request, (uint32_t)k, a->room, bytes,
                                        &a->view, &err) != QUARK_OK)
       qk_quda_fail("fetching a solution", &err);
-    if (k > 0) leave(request, k - 1, &arrival[(k - 1) % 2]);
-    a->rows = all_rows(move, false, a->view.data, bricks[k]);
+    if (k > 0) leave(request, k - 1, &arrival[(k - 1) % 2], bricks);
+    a->rows = all_rows(move, false, a->view.data, brick_at(bricks, (size_t)k));
     qk_quda_start(move_rows, &a->rows, a->rows.pieces);
     if (outcome) outcome[k] = seen;
   }
-  if (n > 0) leave(request, n - 1, &arrival[(n - 1) % 2]);
+  if (n > 0) leave(request, n - 1, &arrival[(n - 1) % 2], bricks);
   free(arrival[0].room);
   free(arrival[1].room);
 }
@@ -252,13 +293,13 @@ static void give_part(void *arg, int rank, void *part) {
     memset(part, 0, part_bytes_of(&p->move));
 }
 
-static void send_gathered(const qk_quda_move_t *move, uint64_t request, void *const *bricks, int n,
-                          void *part, void *room) {
+static void send_gathered(const qk_quda_move_t *move, uint64_t request, const bricks_t *bricks,
+                          int n, void *part, void *room) {
   const size_t bytes = part_bytes_of(move);
   passage_t p = {.move = *move, .room = room};
   quark_error_t err;
   for (int k = 0; k < n; k++) {
-    rows_t rows = all_rows(move, true, bricks[k], part);
+    rows_t rows = all_rows(move, true, source_at(bricks, (size_t)k), part);
     qk_quda_parallel(move_rows, &rows, rows.pieces);
     qk_quda_gather(part, bytes, take_part, &p);
     if (qk_quda_rank() == 0 && quark_upload(qk_quda_daemon(), request, room,
@@ -267,8 +308,8 @@ static void send_gathered(const qk_quda_move_t *move, uint64_t request, void *co
   }
 }
 
-static void fetch_gathered(const qk_quda_move_t *move, uint64_t request, void *const *bricks, int n,
-                           void *part, void *room, qk_quda_outcome_t *outcome) {
+static void fetch_gathered(const qk_quda_move_t *move, uint64_t request, const bricks_t *bricks,
+                           int n, void *part, void *room, qk_quda_outcome_t *outcome) {
   const size_t bytes = part_bytes_of(move);
   quark_error_t err;
   for (int k = 0; k < n; k++) {
@@ -288,23 +329,23 @@ static void fetch_gathered(const qk_quda_move_t *move, uint64_t request, void *c
     quark_view_close(&view);
     if (qk_quda_rank() == 0) quark_ack(qk_quda_daemon(), request, k, NULL);
     qk_quda_broadcast(&seen, sizeof seen);
-    rows_t rows = all_rows(move, false, part, bricks[k]);
+    rows_t rows = all_rows(move, false, part, brick_at(bricks, (size_t)k));
     qk_quda_parallel(move_rows, &rows, rows.pieces);
+    result_is_there(bricks, (size_t)k);
     if (outcome) outcome[k] = seen;
   }
 }
 
 /* ---- requests ---- */
 
-static void run_gathered(const qk_quda_job_t *job, uint64_t request, int first, int n,
+static void run_gathered(const qk_quda_move_t *in, const qk_quda_move_t *out, uint64_t request,
+                         const bricks_t *from, const bricks_t *to, int n,
                          qk_quda_outcome_t *outcome) {
-  const qk_quda_move_t in = move_of(job, sources(job), false),
-                       out = move_of(job, results(job), true);
-  const size_t bytes = part_bytes_of(&in);
+  const size_t bytes = part_bytes_of(in);
   void *part = qk_quda_alloc(bytes);
   void *room = qk_quda_rank() == 0 ? qk_quda_alloc(bytes * (size_t)qk_quda_ranks()) : NULL;
-  send_gathered(&in, request, job->in + first, n, part, room);
-  fetch_gathered(&out, request, job->out + first, n, part, room, outcome);
+  send_gathered(in, request, from, n, part, room);
+  fetch_gathered(out, request, to, n, part, room, outcome);
   free(part);
   free(room);
 }
@@ -326,13 +367,17 @@ static bool run_some(const qk_quda_job_t *job, int first, int n, qk_quda_outcome
   if (!ticket.request) return false;
   const uint64_t mine =
       owner || !ticket.joins ? ticket.request : qk_quda_join(&ticket, &job->shape);
+  bricks_t from = bricks_of(&in, job->in + first, job->in_device),
+           to = bricks_of(&out, job->out + first, job->out_device);
   if (ticket.joins || qk_quda_ranks() == 1) {
-    send_parts(&in, mine, job->in + first, n);
-    fetch_parts(&out, mine, job->out + first, n, outcome);
+    send_parts(&in, mine, &from, n);
+    fetch_parts(&out, mine, &to, n, outcome);
     qk_quda_barrier(); /* rank 0 ends the request for all */
   } else {
-    run_gathered(job, ticket.request, first, n, outcome);
+    run_gathered(&in, &out, ticket.request, &from, &to, n, outcome);
   }
+  free_bricks(&from);
+  free_bricks(&to);
   if (owner || ticket.joins) quark_release(qk_quda_daemon(), mine, NULL);
   return true;
 }

@@ -30,6 +30,7 @@ typedef struct qk_quda_job {
   int n;
   void *const *in; /* [n] bricks */
   void **out;
+  bool in_device, out_device; /* they are in the memory of a GPU */
 } qk_quda_job_t;
 
 typedef struct qk_quda_outcome {

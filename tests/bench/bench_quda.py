@@ -34,7 +34,7 @@ def build(folder, libquark, mpi):
                     '--cflags=' + flags[0], '--libquark', libquark + ',' + os.path.join(TOP, 'client'), '--mpi', 'mpicc' if mpi else 'none'], check=True)
     sources = [os.path.join(here, 'callers', name + '.c') for name in ('pyquda', 'kit')]
     subprocess.run((['mpicc', '-DKIT_MPI'] if mpi else ['cc']) + ['-std=gnu11', '-O2', *flags, '-I' + os.path.join(folder, 'include'), *sources,
-                   '-o', os.path.join(folder, 'pyquda'), '-L' + os.path.join(folder, 'lib'), '-lquda', '-lm', '-Wl,-rpath,$ORIGIN/lib'], check=True)
+                   '-o', os.path.join(folder, 'pyquda'), '-L' + os.path.join(folder, 'lib'), '-lquda', '-lm', '-ldl', '-Wl,-rpath,$ORIGIN/lib'], check=True)
 
 
 def write_fields(folder, gauge, dims):

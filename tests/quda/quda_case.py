@@ -51,7 +51,7 @@ class Caller:
             sources = [os.path.join(HERE, 'callers', s + '.c') for s in (name, 'kit')]
             subprocess.run((['mpicc', '-DKIT_MPI'] if self.mpi else ['cc']) + ['-std=gnu11', '-O1', '-Wall', '-Wextra', '-Werror']
                            + self.flags + ['-I' + os.path.join(self.folder, 'include')] + sources + ['-o', made, '-L' + lib, '-lquda',
-                           '-lm', '-rdynamic', '-Wl,-rpath,' + lib], check=True)
+                           '-lm', '-ldl', '-rdynamic', '-Wl,-rpath,' + lib], check=True)
             os.replace(made, path)
         return path
 
@@ -114,6 +114,13 @@ class QudaCase(DaemonCase):
         said = done.stdout + done.stderr
         assert done.returncode == code, (done.returncode, said)
         return (self.solutions(b), said) if code == 0 else said
+
+    def device(self):
+        """The environment with a stand-in for the driver of a GPU."""
+        folder = os.path.join(self.folder, 'cuda')
+        os.makedirs(folder, exist_ok=True)
+        subprocess.run(['cc', '-shared', '-fPIC', os.path.join(LOOKALIKE, 'cuda.c'), '-o', os.path.join(folder, 'libcuda.so.1')], check=True)
+        return {'LD_LIBRARY_PATH': ':'.join([folder] + [p for p in [os.environ.get('LD_LIBRARY_PATH')] if p])}
 
     def clover(self, op, factor=1, name='clover'):
         """The file of T of this operator, times a factor."""

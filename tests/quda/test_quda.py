@@ -193,6 +193,23 @@ def links_of_another_scale_sign_or_phase(case):
 
 
 @tap.test
+def fields_in_the_memory_of_a_gpu(case):
+    b, env = case.noise(19, 3), case.device()
+    with case.daemon('--csw', repr(CSW)) as d:
+        host, _ = case.run(d, 'pyquda', b)
+        x, said = case.run(d, 'pyquda', b, device=1, env=env)
+        assert np.array_equal(x, host) and 'setup main' in said, said
+        x, _ = case.run(d, 'pyquda', b, single=1, tol=1e-6, device=1, env=env)
+        assert misses(case.op.apply, x[1], b[1]) < 1e-5
+        x, _ = case.run(d, 'pyquda', b[:1], call='one', solution='matdagmat', norm='mass', tol=1e-12, device=1, env=env)
+        assert misses(lambda v: case.op.apply_dagger(case.op.apply(v)), x[0], b[0]) < 1e-12
+        x, _ = case.run(d, 'pyquda', b[:1], call='matdag', norm='mass', device=1, env=env)
+        close(x[0], case.op.apply_dagger(case.op.apply(b[0])))
+        assert 'is said to be in the memory of a GPU, but is not' in case.run(d, 'pyquda', b, device=2, env=env, code=1)
+        assert d.terminate() == 0
+
+
+@tap.test
 def a_private_setup_is_loaded_found_and_replaced(case):
     b = case.noise(10)
     other = ref.reunitarise(case.links + 0.1 * ref.shift(case.links, 0))

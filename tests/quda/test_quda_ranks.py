@@ -52,8 +52,8 @@ def forms_in_parts_are_those_of_the_oracle(case):
     b = case.noise(24)
     op, hop, inverse = case.op, case.op.hops, case.op.local_inverse
     with case.daemon('--csw', repr(CSW)) as d:
-        for grid, env in ((GRIDS[2], {}), (GRIDS[1], GATHER)):
-            x, _ = run(case, d, 'pyquda', b, grid, call='dslash', parity='odd', env=env)
+        for grid, env, device in ((GRIDS[2], case.device(), 1), (GRIDS[1], GATHER, 0)):
+            x, _ = run(case, d, 'pyquda', b, grid, call='dslash', parity='odd', env=env, device=device)
             close(x[0], ~EVEN * inverse(hop(EVEN * b[0])) / K2)
         x, _ = run(case, d, 'pyquda', b, GRIDS[3], call='one', solution='matpc', matpc='oo', norm='mass')
         assert misses(lambda v: ~EVEN * (v - inverse(hop(inverse(hop(v)))) / 4) / K2 ** 2, x[0], ~EVEN * b[0]) < 2e-13

@@ -138,7 +138,7 @@ def members_that_would_change_the_operator_are_refused(case):
     b = case.noise(1)
     with case.daemon('--csw', repr(CSW)) as d:
         for argument, text in ((dict(mu=0.1), 'mu = 0.1'), (dict(clover_rho=0.5), 'clover_rho = 0.5'), (dict(Ls=8), 'Ls = 8 '),
-                               (dict(order=1), 'dirac_order = '), (dict(half=1), 'cpu_prec = '), (dict(device=1), 'input_location = '),
+                               (dict(order=1), 'dirac_order = '), (dict(half=1), 'cpu_prec = '), (dict(device=2), 'in the memory of a GPU'),
                                (dict(dslash='twisted'), 'dslash_type = '), (dict(solution='matpcdag', call='one'), 'solution_type = '),
                                (dict(kappa=0), 'kappa = 0'), (dict(tol=0), 'no residual is asked for'),
                                (dict(sign=0), 'no time slice of the links has the sign')):

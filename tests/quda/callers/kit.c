@@ -1,4 +1,5 @@
 /* What the callers share. */
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
@@ -179,6 +180,48 @@ size_t kit_bytes(const kit_t *kit) {
 }
 void *kit_room(const kit_t *kit) {
   return calloc(1, kit_bytes(kit));
+}
+
+/* ---- memory of a GPU ---- */
+
+static void *of_driver(const char *name) {
+  void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  void *symbol = library ? dlsym(library, name) : NULL;
+  if (!symbol) fail(name);
+  return symbol;
+}
+
+/* Calls of the driver want a context. */
+static void copy_by_driver(const char *name, unsigned long long device, void *host, size_t bytes) {
+  int (*attribute)(void *, int, unsigned long long), (*push)(void *), (*pop)(void **);
+  int (*to_host)(void *, unsigned long long, size_t);
+  int (*to_device)(unsigned long long, const void *, size_t);
+  void *context;
+  *(void **)&attribute = of_driver("cuPointerGetAttribute");
+  *(void **)&push = of_driver("cuCtxPushCurrent_v2");
+  *(void **)&pop = of_driver("cuCtxPopCurrent_v2");
+  *(void **)&to_host = *(void **)&to_device = of_driver(name);
+  if (attribute(&context, 1, device) || push(context)) fail("a context");
+  if (strcmp(name, "cuMemcpyDtoH_v2") == 0 ? to_host(host, device, bytes)
+                                           : to_device(device, host, bytes))
+    fail(name);
+  pop(&context);
+}
+
+void *kit_to_device(void *data, size_t bytes) {
+  int (*allocate)(unsigned long long *, size_t);
+  unsigned long long device;
+  *(void **)&allocate = of_driver("cuMemAlloc_v2");
+  if (allocate(&device, bytes)) fail("cuMemAlloc_v2");
+  copy_by_driver("cuMemcpyHtoD_v2", device, data, bytes);
+  free(data);
+  return (void *)(size_t)device;
+}
+
+void *kit_from_device(void *device, size_t bytes) {
+  void *data = malloc(bytes);
+  copy_by_driver("cuMemcpyDtoH_v2", (size_t)device, data, bytes);
+  return data;
 }
 
 /* The file is there, of its whole size: ranks write their sites. */

@@ -44,6 +44,10 @@ void *kit_source(const kit_t *kit, int n);
 void *kit_room(const kit_t *kit);
 void kit_write(const kit_t *kit, int n, const void *brick);
 size_t kit_bytes(const kit_t *kit); /* of a brick of a field */
+/* A copy in the memory of a GPU, in place of data, which is freed; and back. By the stand-in for
+ * libcuda.so.1. */
+void *kit_to_device(void *data, size_t bytes);
+void *kit_from_device(void *device, size_t bytes);
 
 /* The clover term of a file, [t][z][y][x][72], as a brick. */
 void *kit_clover(const kit_t *kit);

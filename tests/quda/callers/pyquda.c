@@ -5,7 +5,8 @@
  *
  * call=: multi (default), one, mat, matdag, dslash, clover, inverse, pc; multigrid=1; and all
  * that the parameters can say: norm=, matpc=, solution=, dagger=1, parity=odd, dslash=wilson,
- * basis=, hq=, absolute=1. loads=2: all again, with links2=, when the file of pause= is there.
+ * basis=, hq=, absolute=1. device=1: links and fields in the memory of a GPU, 2: fields only said
+ * to be. loads=2: all again, with links2=, when the file of pause= is there.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -83,7 +84,8 @@ static void choose_all(const kit_t *kit, QudaInvertParam *p) {
   p->Ls = (int)kit_number(kit, "Ls", 1);
   if (kit_number(kit, "order", 0)) p->dirac_order = QUDA_LEX_DIRAC_ORDER;
   if (kit_number(kit, "half", 0)) p->cpu_prec = QUDA_HALF_PRECISION;
-  if (kit_number(kit, "device", 0)) p->input_location = QUDA_CUDA_FIELD_LOCATION;
+  if (kit_number(kit, "device", 0))
+    p->input_location = p->output_location = QUDA_CUDA_FIELD_LOCATION;
 }
 
 /* The half of a brick with the sites of a parity. */
@@ -96,6 +98,24 @@ static int x_fastest(const int *c, void *arg) {
   return ((c[3] * kit->grid[2] + c[2]) * kit->grid[1] + c[1]) * kit->grid[0] + c[0];
 }
 
+static bool has_device(const kit_t *kit) {
+  return kit_number(kit, "device", 0) == 1;
+}
+
+/* Loads links, and frees them unless they are in use. */
+static void load_links(const kit_t *kit, QudaGaugeParam *g, void *links[4]) {
+  const size_t bytes = kit->sites * 18 * (kit->single ? sizeof(float) : sizeof(double));
+  for (int mu = 0; has_device(kit) && mu < 4; mu++) links[mu] = kit_to_device(links[mu], bytes);
+#if LOOKALIKE != 4
+  if (has_device(kit)) g->location = QUDA_CUDA_FIELD_LOCATION;
+#endif
+  loadGaugeQuda(links, g);
+}
+
+static void free_links(const kit_t *kit, void *links[4]) {
+  for (int mu = 0; !has_device(kit) && mu < 4; mu++) free(links[mu]);
+}
+
 static void load_term(const kit_t *kit, QudaGaugeParam *g, QudaInvertParam *p) {
   put_in_t in = {.space = kit_number(kit, "clover_xi", 1)};
   void *links[4];
@@ -104,13 +124,13 @@ static void load_term(const kit_t *kit, QudaGaugeParam *g, QudaInvertParam *p) {
   kit_links(kit, factor, &in, links);
   g->t_boundary = QUDA_PERIODIC_T;
   g->anisotropy = 1;
-  loadGaugeQuda(links, g);
+  load_links(kit, g, links);
   g->t_boundary = t;
   g->anisotropy = xi;
   p->compute_clover = p->compute_clover_inverse = 1;
   p->clover_csw = in.space; /* PyQUDA keeps the anisotropy there */
   loadCloverQuda(NULL, NULL, p);
-  for (int mu = 0; mu < 4; mu++) free(links[mu]);
+  free_links(kit, links);
 }
 
 static void apply(const kit_t *kit, const char *call, QudaInvertParam *p, void *x, void *b) {
@@ -164,7 +184,7 @@ int main(int argc, char **argv) {
     if (load && kit_text(&kit, "links2", NULL)) kit.links_key = "links2";
     if (p.dslash_type != QUDA_WILSON_DSLASH) load_term(&kit, &g, &p);
     kit_links(&kit, factor, &in, links);
-    loadGaugeQuda(links, &g);
+    load_links(&kit, &g, links);
     void *mg = NULL;
     QudaMultigridParam m = newQudaMultigridParam();
     if (kit_number(&kit, "multigrid", 0)) {
@@ -178,17 +198,21 @@ int main(int argc, char **argv) {
     for (int n = 0; n < kit.columns; n++) {
       b[n] = kit_source(&kit, n);
       x[n] = kit_room(&kit);
+      if (!has_device(&kit)) continue;
+      b[n] = kit_to_device(b[n], kit_bytes(&kit));
+      x[n] = kit_to_device(x[n], kit_bytes(&kit));
     }
     p.num_src = kit.columns;
     if (strcmp(call, "multi") == 0) kit_invert_all(&p, x, b, links, &g);
     for (int n = 0; strcmp(call, "multi") != 0 && n < kit.columns; n++)
       apply(&kit, call, &p, x[n], b[n]);
     for (int n = 0; n < kit.columns; n++) {
+      if (has_device(&kit)) x[n] = kit_from_device(x[n], kit_bytes(&kit));
       kit_write(&kit, n, x[n]);
       free(x[n]);
-      free(b[n]);
+      if (!has_device(&kit)) free(b[n]);
     }
-    for (int mu = 0; mu < 4; mu++) free(links[mu]);
+    free_links(&kit, links);
     kit_report(&kit, &p);
     if (mg) destroyMultigridQuda(mg);
     freeCloverQuda();
