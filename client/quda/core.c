@@ -61,7 +61,7 @@ static void widen(const void *from, bool single, size_t n, double *to) {
   for (size_t k = 0; k < n; k++) to[k] = single ? f[k] : d[k];
 }
 
-/* A copy of bytes of the caller in the memory of a GPU; else what it gives. *room is to be freed. */
+/* Bytes of the caller, copied if they are in the memory of a GPU: *room, which is to be freed. */
 static const void *on_host(const void *data, bool device, size_t bytes, void **room) {
   *room = device ? qk_quda_alloc(bytes) : NULL;
   if (device) qk_quda_device_get(*room, data, bytes);

@@ -100,22 +100,41 @@ static void read_site(const qk_quda_given_t *g, size_t brick, double *u) {
   }
 }
 
-static void read_rows(void *arg, size_t piece) {
-  const sweep_t *s = arg;
-  const qk_quda_links_t *links = s->links;
-  const int nx = links->shape.local[0];
-  slice_t *slice = s->slice + piece * s->slices;
-  for (size_t row = begin_of(s, piece); row < begin_of(s, piece + 1); row++) {
-    int at[4];
-    qk_quda_row_begin(&links->shape, row, at);
-    double *u = links->u + row * (size_t)nx * SITE;
-    for (int x = 0; x < nx; x++, u += SITE, at[0]++) {
-      read_site(s->given, qk_quda_brick_index(&links->shape, row, x), u);
-      for (int mu = 0; mu < 4; mu++)
-        sum_up(&slice[slice_index(links, mu, at[mu])], determinant(u + mu * LINK));
-      for (int k = 0; k < SITE; k++) s->wide[piece] += (double)(float)u[k] != u[k];
+/* A site of the part. */
+typedef struct site {
+  size_t row;
+  int x, at[4];   /* in the row; in the lattice */
+  uint64_t index; /* in the lattice */
+  double *u;
+  slice_t *slice; /* of the piece */
+} site_t;
+
+typedef void (*site_fn)(const sweep_t *s, size_t piece, const site_t *site);
+
+static void go_through(const sweep_t *s, size_t piece, site_fn fn) {
+  const qk_quda_shape_t *shape = &s->links->shape;
+  const size_t nx = (size_t)shape->local[0];
+  site_t site = {.slice = s->slice + piece * s->slices};
+  for (site.row = begin_of(s, piece); site.row < begin_of(s, piece + 1); site.row++) {
+    site.index = qk_quda_row_begin(shape, site.row, site.at);
+    site.u = s->links->u + site.row * nx * SITE;
+    for (site.x = 0; site.x < (int)nx; site.x++) {
+      fn(s, piece, &site);
+      site.at[0]++, site.index++, site.u += SITE;
     }
   }
+}
+
+static void take_site(const sweep_t *s, size_t piece, const site_t *site) {
+  const qk_quda_links_t *links = s->links;
+  read_site(s->given, qk_quda_brick_index(&links->shape, site->row, site->x), site->u);
+  for (int mu = 0; mu < 4; mu++)
+    sum_up(&site->slice[slice_index(links, mu, site->at[mu])], determinant(site->u + mu * LINK));
+  for (int k = 0; k < SITE; k++) s->wide[piece] += (double)(float)site->u[k] != site->u[k];
+}
+
+static void read_rows(void *arg, size_t piece) {
+  go_through(arg, piece, take_site);
 }
 
 static void undo_link(double complex factor, bool single, double *u) {
@@ -133,26 +152,21 @@ static void undo_link(double complex factor, bool single, double *u) {
 }
 
 /* Whether determinants are what they should be; the links, undone; their digest. */
-static void undo_rows(void *arg, size_t piece) {
-  const sweep_t *s = arg;
+static void undo_site(const sweep_t *s, size_t piece, const site_t *site) {
   const qk_quda_links_t *links = s->links;
-  const int nx = links->shape.local[0];
-  slice_t *slice = s->slice + piece * s->slices;
-  for (size_t row = begin_of(s, piece); row < begin_of(s, piece + 1); row++) {
-    int at[4];
-    const uint64_t index = qk_quda_row_begin(&links->shape, row, at);
-    double *u = links->u + row * (size_t)nx * SITE;
-    for (int x = 0; x < nx; x++, u += SITE, at[0]++) {
-      for (int mu = 0; mu < 4; mu++) {
-        const size_t k = slice_index(links, mu, at[mu]);
-        const double off = cabs(determinant(u + mu * LINK) - s->expected[k]);
-        slice[k].off = off <= slice[k].off ? slice[k].off : isnan(off) ? INFINITY : off;
-        if (s->undo[k] != 1) undo_link(s->undo[k], links->single, u + mu * LINK);
-      }
-      const uint64_t site = index + (uint64_t)x;
-      quark_gauge_digest(u, QUARK_F64, LINK, &site, 1, &s->digest[piece]);
-    }
+  for (int mu = 0; mu < 4; mu++) {
+    const size_t k = slice_index(links, mu, site->at[mu]);
+    double *u = site->u + mu * LINK;
+    const double off = cabs(determinant(u) - s->expected[k]);
+    slice_t *slice = &site->slice[k];
+    slice->off = off <= slice->off ? slice->off : isnan(off) ? INFINITY : off;
+    if (s->undo[k] != 1) undo_link(s->undo[k], links->single, u);
   }
+  quark_gauge_digest(site->u, QUARK_F64, LINK, &site->index, 1, &s->digest[piece]);
+}
+
+static void undo_rows(void *arg, size_t piece) {
+  go_through(arg, piece, undo_site);
 }
 
 /* All pieces and ranks, into the first piece. */

@@ -161,6 +161,26 @@ static void wait_for_file(const char *path) {
   while (path && access(path, F_OK) != 0) usleep(1000);
 }
 
+/* Sources and room for solutions; solutions to the file. */
+static void read_sources(const kit_t *kit, void **x, void **b) {
+  for (int n = 0; n < kit->columns; n++) {
+    b[n] = kit_source(kit, n);
+    x[n] = kit_room(kit);
+    if (!has_device(kit)) continue;
+    b[n] = kit_to_device(b[n], kit_bytes(kit));
+    x[n] = kit_to_device(x[n], kit_bytes(kit));
+  }
+}
+
+static void write_solutions(const kit_t *kit, void **x, void **b) {
+  for (int n = 0; n < kit->columns; n++) {
+    if (has_device(kit)) x[n] = kit_from_device(x[n], kit_bytes(kit));
+    kit_write(kit, n, x[n]);
+    free(x[n]);
+    if (!has_device(kit)) free(b[n]);
+  }
+}
+
 int main(int argc, char **argv) {
   kit_t kit;
   kit_begin(&kit, argc, argv);
@@ -195,23 +215,12 @@ int main(int argc, char **argv) {
       updateMultigridQuda(mg, &m);
       p.preconditioner = mg;
     }
-    for (int n = 0; n < kit.columns; n++) {
-      b[n] = kit_source(&kit, n);
-      x[n] = kit_room(&kit);
-      if (!has_device(&kit)) continue;
-      b[n] = kit_to_device(b[n], kit_bytes(&kit));
-      x[n] = kit_to_device(x[n], kit_bytes(&kit));
-    }
+    read_sources(&kit, x, b);
     p.num_src = kit.columns;
     if (strcmp(call, "multi") == 0) kit_invert_all(&p, x, b, links, &g);
     for (int n = 0; strcmp(call, "multi") != 0 && n < kit.columns; n++)
       apply(&kit, call, &p, x[n], b[n]);
-    for (int n = 0; n < kit.columns; n++) {
-      if (has_device(&kit)) x[n] = kit_from_device(x[n], kit_bytes(&kit));
-      kit_write(&kit, n, x[n]);
-      free(x[n]);
-      if (!has_device(&kit)) free(b[n]);
-    }
+    write_solutions(&kit, x, b);
     free_links(&kit, links);
     kit_report(&kit, &p);
     if (mg) destroyMultigridQuda(mg);
