@@ -135,13 +135,27 @@ typedef struct rows {
   const void *from; /* a brick; or a part, from row first on, or NULL */
   void *to;
   bool to_part;
+  bool *written; /* to_part: of each row, false as long as it is zero; NULL: not known */
 } rows_t;
+
+/* Rows of zeros are not written where they are zero: those pages take no memory, and are not read
+ * by the daemon. */
+static void write_rows(const rows_t *r, size_t first, size_t end) {
+  const size_t bytes = qk_quda_row_bytes(r->move);
+  for (size_t row = first; row < end; row++) {
+    if (!r->written[row] && qk_quda_row_is_zero(r->move, row, r->from)) continue;
+    r->written[row] = true;
+    qk_quda_rows_to_part(r->move, row, row + 1, r->from, (char *)r->to + row * bytes);
+  }
+}
 
 static void move_rows(void *arg, size_t piece) {
   const rows_t *r = arg;
   const size_t n = r->end - r->first, first = piece * n / r->pieces,
                end = (piece + 1) * n / r->pieces, at = first * qk_quda_row_bytes(r->move);
-  if (r->to_part)
+  if (r->written)
+    write_rows(r, first, end);
+  else if (r->to_part)
     qk_quda_rows_to_part(r->move, r->first + first, r->first + end, r->from, (char *)r->to + at);
   else
     qk_quda_rows_to_brick(r->move, r->first + first, r->first + end,
@@ -194,6 +208,43 @@ static void result_is_there(const bricks_t *b, size_t k) {
 }
 
 /* ---- each rank its part ---- */
+
+/* Memory that the daemon reads a column from. */
+typedef struct outgoing {
+  quark_buffer_t *buffer;
+  void *data;
+  bool *written;
+} outgoing_t;
+
+static bool make_outgoing(size_t bytes, size_t rows, outgoing_t *o) {
+  if (quark_buffer_create(bytes, &o->buffer, &o->data, NULL) != QUARK_OK) return false;
+  o->written = qk_quda_alloc(rows * sizeof *o->written);
+  memset(o->written, 0, rows * sizeof *o->written);
+  return true;
+}
+
+/* To a daemon on this machine: threads write each column into memory that it reads, one while it
+ * takes the other. False: there is no such memory. */
+static bool put_parts(const qk_quda_move_t *move, uint64_t request, const bricks_t *bricks, int n) {
+  const size_t rows = qk_quda_rows(&move->shape), bytes = part_bytes_of(move);
+  outgoing_t room[2] = {0};
+  quark_error_t err;
+  const bool there = make_outgoing(bytes, rows, &room[0]) && make_outgoing(bytes, rows, &room[1]);
+  for (int k = 0; there && k < n; k++) {
+    outgoing_t *o = &room[k % 2];
+    if (quark_buffer_wait(o->buffer, -1, &err) != QUARK_OK) qk_quda_fail("sending a source", &err);
+    rows_t r = all_rows(move, true, source_at(bricks, (size_t)k), o->data);
+    r.written = o->written;
+    qk_quda_parallel(move_rows, &r, r.pieces);
+    if (quark_put(qk_quda_daemon(), request, (uint32_t)k, o->buffer, 0, &err) != QUARK_OK)
+      qk_quda_fail("sending a source", &err);
+  }
+  for (int k = 0; k < 2; k++) {
+    quark_buffer_destroy(room[k].buffer);
+    free(room[k].written);
+  }
+  return there;
+}
 
 /* The stream of all parts, in chunks that stay in the cache: one is sent, the next put in order. */
 static void send_parts(const qk_quda_move_t *move, uint64_t request, const bricks_t *bricks,
@@ -370,7 +421,8 @@ static bool run_some(const qk_quda_job_t *job, int first, int n, qk_quda_outcome
   bricks_t from = bricks_of(&in, job->in + first, job->in_device),
            to = bricks_of(&out, job->out + first, job->out_device);
   if (ticket.joins || qk_quda_ranks() == 1) {
-    send_parts(&in, mine, &from, n);
+    if (!(quark_local(qk_quda_daemon()) && put_parts(&in, mine, &from, n)))
+      send_parts(&in, mine, &from, n);
     fetch_parts(&out, mine, &to, n, outcome);
     qk_quda_barrier(); /* rank 0 ends the request for all */
   } else {

@@ -1,7 +1,7 @@
 /*
  * work.h: requests: the caller's bricks to the daemon, results back. Called by all ranks together.
  * Sites are put into the other order by several threads, while the daemon is talked to: of sources
- * the next piece while one is sent, of results one column while the next is waited for.
+ * the next column or piece while one is sent, of results one column while the next is waited for.
  */
 #ifndef QUARK_QUDA_WORK_H
 #define QUARK_QUDA_WORK_H

@@ -189,6 +189,26 @@ void qk_quda_rows_to_brick(const qk_quda_move_t *move, size_t first, size_t end,
   }
 }
 
+static bool all_zero(const char *data, size_t bytes) {
+  uint32_t some = 0, word; /* the least that sites are made of */
+  for (size_t k = 0; k < bytes; k += sizeof word) {
+    memcpy(&word, data + k, sizeof word);
+    some |= word;
+  }
+  return some == 0;
+}
+
+bool qk_quda_row_is_zero(const qk_quda_move_t *move, size_t row, const void *brick) {
+  const size_t site = move->reals * real_bytes(move->brick_dtype), n = row_sites(move);
+  const char *at = brick;
+  if (move->sites != QK_QUDA_ALL || move->in_order)
+    return all_zero(at + row * n * site, site) && all_zero(at + row * n * site, n * site);
+  const size_t even = row * (n / 2) * site,
+               odd = even + qk_quda_local_sites(&move->shape, QK_QUDA_ODD) * site;
+  return all_zero(at + even, site) && all_zero(at + even, n / 2 * site) &&
+         all_zero(at + odd, n / 2 * site);
+}
+
 /* ---- whole lattices ---- */
 
 static size_t place_in_whole(const qk_quda_move_t *move, size_t row) {

@@ -53,6 +53,8 @@ void qk_quda_rows_to_part(const qk_quda_move_t *move, size_t first, size_t end, 
 /* part NULL: all numbers are zero. */
 void qk_quda_rows_to_brick(const qk_quda_move_t *move, size_t first, size_t end, const void *part,
                            void *brick);
+/* Whether all numbers of a row of the brick are zero. */
+bool qk_quda_row_is_zero(const qk_quda_move_t *move, size_t row, const void *brick);
 /* A part and the whole lattice, in the order of quark.h. */
 void qk_quda_part_to_whole(const qk_quda_move_t *move, const void *part, void *whole);
 void qk_quda_whole_to_part(const qk_quda_move_t *move, const void *whole, void *part);
