@@ -78,14 +78,19 @@ static void reply_error(state_t *s, uint32_t status, char *text, int fatal, uint
         b->fatal = fatal; b->has_request = request > 0; b->request = request);
 }
 
+bool fake_takes_zeros(const state_t *s) {
+  return s->d->script.feature == QK_FEATURE_ZEROS;
+}
+
 static void hello(state_t *s, int resumed) {
-  uint32_t feature[] = {63, (uint32_t)s->d->script.feature, 4000000000u};
+  uint32_t feature[] = {63, (uint32_t)s->d->script.feature, 4000000000u, QK_FEATURE_BLOCK_SUMS};
+  const bool zeros = fake_takes_zeros(s);
   s->session = 1;
   REPLY(s, WELCOME, welcome, Quark__Welcome, QUARK__WELCOME__INIT, b->version = QK_PROTOCOL_VERSION;
         b->server = "fake"; b->token.data = (uint8_t *)(uintptr_t)fake_token;
         b->token.len = sizeof fake_token; b->data_endpoint = s->data_endpoint;
         b->has_journal = true; b->journal = s->d->script.journal != 0;
-        b->lease_ms = (uint32_t)s->d->script.lease_ms; b->n_feature = feature[1] ? 3 : 0;
+        b->lease_ms = (uint32_t)s->d->script.lease_ms; b->n_feature = feature[1] ? 3 + zeros : 0;
         b->feature = feature; b->max_chunk = QK_CHUNK_MAX; b->max_rhs = 8; b->resumed = resumed;
         b->local_path = s->d->script.local ? s->local_address.sun_path : NULL);
 }
@@ -405,10 +410,10 @@ void fake_reply_credit(state_t *s) {
 }
 
 static bool by_blocks(const state_t *s) {
-  return s->d->script.feature == QK_FEATURE_BLOCK_SUMS;
+  return s->d->script.feature == QK_FEATURE_BLOCK_SUMS || fake_takes_zeros(s);
 }
 
-static uint64_t sum_of(const uint8_t *field, size_t bytes, bool blocks) {
+uint64_t fake_sum(const uint8_t *field, size_t bytes, bool blocks) {
   qk_field_hash_t *hash = qk_field_hash_create();
   qk_field_hash_init(hash, blocks);
   qk_field_hash_update(hash, field, bytes);
@@ -421,17 +426,23 @@ static void upload_chunk(state_t *s, const qk_frame_t *f, const uint8_t *payload
   fake_daemon_t *d = s->d;
   const uint64_t at = f->rhs * s->field_bytes + f->offset, end = at + f->chunk_bytes;
   if (f->request != s->number || end <= s->arrived) return;
+  const bool run = f->kind == QK_FRAME_UPLOAD_ZERO;
   if (f->rhs >= s->nrhs || f->field_bytes != s->field_bytes || at != s->arrived ||
-      end > s->credit) {
+      (end > s->credit && !run) || (run && !fake_takes_zeros(s))) {
     d->violations++;
     return;
   }
-  memcpy(s->stream + at, payload, f->chunk_bytes);
+  if (run)
+    memset(s->stream + at, 0, f->chunk_bytes);
+  else
+    memcpy(s->stream + at, payload, f->chunk_bytes);
+  d->runs += run;
+  d->moved += qk_frame_payload(f);
   s->arrived = end;
   d->uploaded = end;
   if (qk_frame_is_last(f)) {
-    if (f->by_blocks != by_blocks(s) || sum_of(s->stream + f->rhs * s->field_bytes, s->field_bytes,
-                                               f->by_blocks) != f->field_checksum)
+    if (f->by_blocks != by_blocks(s) || fake_sum(s->stream + f->rhs * s->field_bytes,
+                                                 s->field_bytes, f->by_blocks) != f->field_checksum)
       d->violations++;
     if (!d->script.hold) fake_end_rhs(s, f->rhs, QK_OK);
   }
@@ -461,8 +472,8 @@ static void read_data(state_t *s) {
     qk_frame_t bound = {.kind = QK_FRAME_BOUND};
     if (memcmp(payload + QK_CLIENT_ID, fake_token, sizeof fake_token) != 0) s->d->violations++;
     send_data(s, &bound, NULL);
-  } else if (frame.kind == QK_FRAME_UPLOAD && s->data_peer.bytes == from.bytes &&
-             memcmp(s->data_peer.id, from.id, from.bytes) == 0)
+  } else if ((frame.kind == QK_FRAME_UPLOAD || frame.kind == QK_FRAME_UPLOAD_ZERO) &&
+             s->data_peer.bytes == from.bytes && memcmp(s->data_peer.id, from.id, from.bytes) == 0)
     upload_chunk(s, &frame, payload);
   zmq_msg_close(&msg);
 }
@@ -482,7 +493,7 @@ static int send_download(state_t *s) {
     const uint8_t *field = s->stream + i * s->field_bytes;
     if (qk_frame_is_last(&f))
       f.field_checksum =
-          sum_of(field, s->field_bytes, f.by_blocks) + (uint64_t)s->d->script.corrupt_field;
+          fake_sum(field, s->field_bytes, f.by_blocks) + (uint64_t)s->d->script.corrupt_field;
     send_data(s, &f, field + f.offset);
     s->sent[i] += f.chunk_bytes;
     if (++s->download_chunks == s->d->script.drop_download) break_connections(s);

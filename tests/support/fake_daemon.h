@@ -34,7 +34,8 @@ typedef struct fake_script {
   atomic_int fatal;         /* the next STATUS gets this fatal error, once */
   atomic_int late_welcome;  /* and then WELCOME */
   atomic_int journal;       /* what WELCOME says of it */
-  atomic_int feature;       /* the one that WELCOME names; 0: none, as of an old daemon */
+  /* the one that WELCOME names, zeros beside checksums of blocks; 0: none, as of an old daemon */
+  atomic_int feature;
   atomic_int later_feature; /* from the first break of connections on: another daemon is there */
   atomic_int drop_now;      /* all connections break, once */
   atomic_int drop_load;     /* the next LOAD breaks all connections, once */
@@ -55,6 +56,8 @@ typedef struct fake_daemon {
       violations;
   atomic_int binds, puts, fetches; /* of the local socket */
   atomic_ullong uploaded;          /* bytes of the request's stream */
+  atomic_ullong moved;             /* of them those that came, in chunks or from descriptors */
+  atomic_int runs;                 /* of zeros */
   Quark__ClientMessage
       *last; /* the latest SUBMIT, CONTRACT, LOAD or STATUS; the test reads it after the answer */
   char endpoint[96];

@@ -48,6 +48,9 @@ void fake_end_rhs(state_t *s, uint32_t rhs, uint32_t status);
 /* Moves the credit on behind what has arrived; tells the client. */
 void fake_give_credit(state_t *s);
 void fake_reply_credit(state_t *s);
+/* Whether it takes runs of zeros, and sparse puts. */
+bool fake_takes_zeros(const state_t *s);
+uint64_t fake_sum(const uint8_t *field, size_t bytes, bool blocks);
 
 /* ---- fake_local.c: the local socket ---- */
 

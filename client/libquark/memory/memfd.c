@@ -37,3 +37,14 @@ bool quark__memfd_read(int fd, uint8_t *data, uint64_t bytes, uint64_t at) {
 bool quark__memfd_write(int fd, const uint8_t *data, uint64_t bytes, uint64_t at) {
   return copy_at(fd, data, NULL, bytes, at);
 }
+
+bool quark__memfd_clear(int fd, uint64_t bytes, uint64_t at) {
+  static const uint8_t zeros[4096];
+  const int how = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
+  bool done = fallocate(fd, how, (off_t)at, (off_t)bytes) == 0;
+  for (uint64_t n; !done && bytes > 0; at += n, bytes -= n) {
+    n = bytes < sizeof zeros ? bytes : sizeof zeros;
+    if (!quark__memfd_write(fd, zeros, n, at)) return false;
+  }
+  return true;
+}

@@ -183,16 +183,21 @@ void quark__request_resume_locked(quark_connection_t *conn, request_t *request) 
 /* Whether what the upload lacks from that byte on is still there. */
 static bool can_go_on(const request_t *r, uint64_t next) {
   const upload_t *up = &r->up;
-  if (next > up->written) return false;
-  return up->by_put ? next >= r->dropped * up->field_bytes : up->written - next <= up->capacity;
+  if (!up->by_put) return quark__upload_has(up, next);
+  return next <= up->written && next >= r->dropped * up->field_bytes;
 }
 
-/* Whether the daemon takes the checksums that the upload has begun with. */
+static bool takes_zeros(const quark_connection_t *conn) {
+  return quark__has_feature(conn, QK_FEATURE_ZEROS) &&
+         quark__has_feature(conn, QK_FEATURE_BLOCK_SUMS);
+}
+
+/* Whether the daemon takes the checksums, and the runs, that the upload has begun with. */
 static bool has_features(const quark_connection_t *conn, const request_t *r) {
-  bool sparse = false;
+  bool sparse = r->up.zeros;
   for (uint32_t i = r->dropped; i < r->nrhs && r->up.by_put; i++) sparse |= r->rhs[i].sparse;
   return (!r->up.by_blocks || quark__has_feature(conn, QK_FEATURE_BLOCK_SUMS)) &&
-         (!sparse || quark__has_feature(conn, QK_FEATURE_ZEROS));
+         (!sparse || takes_zeros(conn));
 }
 
 /* ---- messages of the daemon ---- */
@@ -214,7 +219,7 @@ void quark__request_accepted_locked(quark_connection_t *conn, const Quark__Accep
   spare_t *spare = conn->local >= 0 ? &conn->requests->spare : NULL;
   if (first && uploads &&
       !quark__upload_init(&r->up, r->nrhs, m->field_bytes, spare,
-                          quark__has_feature(conn, QK_FEATURE_BLOCK_SUMS))) {
+                          quark__has_feature(conn, QK_FEATURE_BLOCK_SUMS), takes_zeros(conn))) {
     quark__request_fail_locked(r, QUARK_NO_MEMORY, "no memory for the upload");
     quark__post_cancel_locked(conn, r->number, QUARK_ALL, NULL);
     return;

@@ -11,7 +11,10 @@
 #include "client/libquark/request/local.h"
 #include "client/libquark/request/request.h"
 
-enum { BURST = 16 /* chunks sent before messages are read */ };
+enum {
+  BURST = 16,    /* chunks sent before messages are read */
+  LOOK = 1 << 22 /* bytes in which runs of zeros are looked for at a time */
+};
 
 static uint64_t least(uint64_t a, uint64_t b) {
   return a < b ? a : b;
@@ -33,75 +36,136 @@ static bool read_stream(const request_t *r, uint8_t *out, uint64_t bytes) {
   return quark__buffer_read(rhs->buffer, rhs->buffer_at + up->sent % up->field_bytes, out, bytes);
 }
 
-/* Bytes of the next chunk that may be sent now; 0: none. Chunks are as large as the field and the
- * credit allow, or by_blocks blocks: what is left of one that has arrived in part. */
-static uint32_t next_chunk(const request_t *r) {
+/* The next bytes of the stream that go together. */
+typedef struct piece {
+  uint32_t bytes; /* 0: none may be sent now */
+  bool zeros;     /* a run, which needs no credit */
+} piece_t;
+
+/* Chunks are as large as the field, the next run and the credit allow, or by_blocks blocks: what is
+ * left of one that has arrived in part. */
+static piece_t next_piece(const request_t *r) {
   const upload_t *up = &r->up;
   const bool by_blocks = goes_by_blocks(r);
   const uint64_t at = up->sent % up->field_bytes;
+  const run_t *run = quark__runs_next(&up->runs, up->sent);
+  if (up->until == 0) return (piece_t){0};
+  if (run && run->begin <= up->sent)
+    return (piece_t){(uint32_t)least(run->end - up->sent, QK_ZEROS_MAX), true};
   const uint64_t most = by_blocks ? QK_CHUNK_MAX - at % QK_CHUNK_MAX : QK_CHUNK_MAX;
   const uint64_t credit = up->until > up->sent ? up->until - up->sent : 0;
   uint64_t want = least(most, up->field_bytes - at);
-  if (by_blocks && credit < want) return 0;
+  if (run) want = least(want, run->begin - up->sent);
+  if (by_blocks && credit < want) return (piece_t){0};
   want = least(want, credit);
-  return up->written - up->sent >= want ? (uint32_t)want : 0;
+  return (piece_t){up->written - up->sent >= want ? (uint32_t)want : 0, false};
 }
 
-/* Each block counts once, however often it is sent. */
-static void sum_block(request_t *r, const qk_frame_t *frame) {
+/* Each byte counts once, however often it is sent. */
+static void sum_piece(request_t *r, const qk_frame_t *frame, const uint8_t *payload) {
   upload_t *up = &r->up;
-  if (!up->by_blocks || up->sent != up->summed) return;
-  qk_field_hash_add_block(up->hash, frame->chunk_checksum);
-  up->summed += frame->chunk_bytes;
+  const uint64_t end = up->sent + frame->chunk_bytes;
+  if (!up->by_blocks || end <= up->summed) return;
+  const uint64_t skip = up->summed - up->sent;
+  if (frame->kind == QK_FRAME_UPLOAD_ZERO)
+    qk_field_hash_zeros(up->hash, frame->chunk_bytes - skip);
+  else if (skip == 0 && qk_frame_is_block(frame))
+    qk_field_hash_add_block(up->hash, frame->chunk_checksum);
+  else
+    qk_field_hash_update(up->hash, payload + skip, frame->chunk_bytes - skip);
+  up->summed = end;
   if (qk_frame_is_last(frame)) r->rhs[frame->rhs].upload_checksum = quark__upload_checksum(up);
 }
 
-static bool send_chunk(quark_connection_t *conn, request_t *r, uint32_t bytes) {
+static bool send_frame(quark_connection_t *conn, request_t *r, qk_frame_t *frame,
+                       const uint8_t *payload, zmq_msg_t *msg) {
+  qk_frame_fault_t fault;
+  sum_piece(r, frame, payload);
+  if (qk_frame_is_last(frame)) frame->field_checksum = r->rhs[frame->rhs].upload_checksum;
+  if (qk_frame_encode_summed(frame, zmq_msg_data(msg), &fault) != QK_OK ||
+      zmq_msg_send(msg, conn->data, ZMQ_DONTWAIT) < 0)
+    return false;
+  r->up.sent += frame->chunk_bytes;
+  return true;
+}
+
+static bool send_zeros(quark_connection_t *conn, request_t *r, qk_frame_t *frame) {
   zmq_msg_t msg;
-  if (zmq_msg_init_size(&msg, QK_FRAME_HEADER + (size_t)bytes) != 0) return false;
-  uint8_t *data = zmq_msg_data(&msg);
+  if (zmq_msg_init_size(&msg, QK_FRAME_HEADER) != 0) return false;
+  frame->kind = QK_FRAME_UPLOAD_ZERO;
+  const bool sent = send_frame(conn, r, frame, NULL, &msg);
+  if (!sent) zmq_msg_close(&msg);
+  return sent;
+}
+
+/* What comes from buffers of the user has its runs found here. */
+static bool send_chunk(quark_connection_t *conn, request_t *r, qk_frame_t *frame) {
+  zmq_msg_t msg;
+  const size_t bytes = frame->chunk_bytes;
+  if (zmq_msg_init_size(&msg, QK_FRAME_HEADER + bytes) != 0) return false;
+  uint8_t *payload = (uint8_t *)zmq_msg_data(&msg) + QK_FRAME_HEADER;
+  const bool there = read_stream(r, payload, bytes);
+  const bool zeros = there && r->up.by_put && r->up.zeros && bytes >= QUARK_RUN &&
+                     quark__zeros(payload, bytes) == bytes;
+  if (there && !zeros) {
+    frame->chunk_checksum = qk_checksum(payload, bytes);
+    if (send_frame(conn, r, frame, payload, &msg)) return true;
+  }
+  zmq_msg_close(&msg);
+  return zeros && send_zeros(conn, r, frame);
+}
+
+static bool send_piece(quark_connection_t *conn, request_t *r, const piece_t *piece) {
   qk_frame_t frame = {.kind = QK_FRAME_UPLOAD,
                       .by_blocks = goes_by_blocks(r),
                       .request = r->number,
                       .rhs = (uint32_t)(r->up.sent / r->up.field_bytes),
-                      .chunk_bytes = bytes,
+                      .chunk_bytes = piece->bytes,
                       .field_bytes = r->up.field_bytes,
                       .offset = r->up.sent % r->up.field_bytes};
-  qk_frame_fault_t fault;
-  if (!read_stream(r, data + QK_FRAME_HEADER, bytes)) {
-    zmq_msg_close(&msg);
-    return false;
-  }
-  frame.chunk_checksum = qk_checksum(data + QK_FRAME_HEADER, bytes);
-  sum_block(r, &frame);
-  if (qk_frame_is_last(&frame)) frame.field_checksum = r->rhs[frame.rhs].upload_checksum;
-  if (qk_frame_encode_summed(&frame, data, &fault) != QK_OK ||
-      zmq_msg_send(&msg, conn->data, ZMQ_DONTWAIT) < 0) {
-    zmq_msg_close(&msg);
-    return false;
-  }
-  r->up.sent += bytes;
-  return true;
+  return piece->zeros ? send_zeros(conn, r, &frame) : send_chunk(conn, r, &frame);
 }
 
 bool quark__transfer_send_locked(quark_connection_t *conn) {
   int sent = 0;
   for (request_t *r = conn->requests->first; r; r = r->next) {
-    uint32_t bytes;
+    piece_t piece;
     while (r->state == REQUEST_ACCEPTED && r->up.capacity > 0 && !quark__local_takes(conn, r) &&
-           (bytes = next_chunk(r)) > 0)
-      if (sent++ == BURST || !send_chunk(conn, r, bytes)) return false;
+           (piece = next_piece(r)).bytes > 0)
+      if (sent++ == BURST || !send_piece(conn, r, &piece)) return false;
   }
   return true;
 }
 
-/* Writes bytes of one field to the ring, and stores its checksum at its end. False, with nothing
+/* What the user gives: bytes, or zeros that go as a run if the daemon takes them. */
+typedef struct given {
+  const uint8_t *bytes; /* NULL: zeros that are nowhere */
+  uint64_t length;
+  bool zeros;
+} given_t;
+
+/* How much of it goes into the ring now, into one field. */
+static uint64_t room_for(upload_t *up, const given_t *given) {
+  const uint64_t space = quark__upload_space(up);
+  const uint64_t field_left = up->field_bytes - up->written % up->field_bytes;
+  const uint64_t most = least(given->length, field_left);
+  if (given->zeros && up->zeros) return up->shared ? least(most, space) : most;
+  return least(least(most, space), given->bytes ? QK_CHUNK_MAX : QUARK_RUN);
+}
+
+/* Writes so many bytes of it, and stores the checksum of the field at its end. False, with nothing
  * changed: no memory. */
-static bool write_field(request_t *r, const uint8_t *data, uint64_t bytes) {
+static bool write_given(request_t *r, const given_t *given, uint64_t bytes) {
+  static const uint8_t zeros[QUARK_RUN];
   upload_t *up = &r->up;
-  if (!quark__upload_write(up, data, bytes)) return false;
+  rhs_t *rhs = &r->rhs[up->written / up->field_bytes];
+  const bool written = given->zeros && up->zeros
+                           ? quark__upload_write_zeros(up, bytes)
+                           : quark__upload_write(up, given->bytes ? given->bytes : zeros, bytes);
+  if (!written) return false;
+  rhs->sparse = up->shared && up->zeros;
   if (!up->by_blocks && up->written % up->field_bytes == 0)
-    r->rhs[up->written / up->field_bytes - 1].upload_checksum = quark__upload_checksum(up);
+    rhs->upload_checksum = quark__upload_checksum(up);
   return true;
 }
 
@@ -123,25 +187,23 @@ static quark_code_t find_upload(quark_connection_t *conn, uint64_t number, uint6
   return QUARK_OK;
 }
 
-quark_code_t quark_upload(quark_connection_t *conn, uint64_t request, const void *data,
-                          size_t bytes, quark_error_t *err) {
-  const uint8_t *from = data;
+/* All of it; `more` bytes follow in the same call of the user. */
+static quark_code_t append(quark_connection_t *conn, uint64_t request, given_t given, uint64_t more,
+                           quark_error_t *err) {
   int64_t deadline = quark__now_ms() + conn->timeout_ms;
   request_t *r = NULL;
   quark_code_t code;
   pthread_mutex_lock(&conn->lock);
-  while ((code = find_upload(conn, request, bytes, &r, err)) == QUARK_OK && bytes > 0 &&
-         r->ended < r->nrhs) {
-    const uint64_t field_left = r->up.field_bytes - r->up.written % r->up.field_bytes;
-    const uint64_t n =
-        least(least(bytes, quark__upload_space(&r->up)), least(field_left, QK_CHUNK_MAX));
+  while ((code = find_upload(conn, request, given.length + more, &r, err)) == QUARK_OK &&
+         given.length > 0 && r->ended < r->nrhs) {
+    const uint64_t n = room_for(&r->up, &given);
     if (n > 0) {
-      if (!write_field(r, from, n)) {
-        code = quark__fail(err, QUARK_NO_MEMORY, "no shared memory for an upload");
+      if (!write_given(r, &given, n)) {
+        code = quark__fail(err, QUARK_NO_MEMORY, "no memory for an upload");
         break;
       }
-      from += n;
-      bytes -= n;
+      if (given.bytes) given.bytes += n;
+      given.length -= n;
       if (!quark__local_takes(conn, r) || !quark__local_send_locked(conn)) quark__wake(conn);
       deadline = quark__now_ms() + conn->timeout_ms;
     } else if (!quark__wait_on_locked(conn, &deadline)) {
@@ -155,16 +217,31 @@ quark_code_t quark_upload(quark_connection_t *conn, uint64_t request, const void
   return code;
 }
 
-quark_code_t quark_upload_zeros(quark_connection_t *conn, uint64_t request, uint64_t bytes,
-                                quark_error_t *err) {
-  static const uint8_t zeros[1 << 16];
-  quark_code_t code = QUARK_OK;
-  while (bytes > 0 && code == QUARK_OK) {
-    const uint64_t n = least(bytes, sizeof zeros);
-    code = quark_upload(conn, request, zeros, n, err);
-    bytes -= n;
+/* Up to the next run of zeros, or a run: without the lock, as it is looked for in all bytes. */
+static given_t next_given(const uint8_t *data, size_t bytes) {
+  const size_t some = least(bytes, LOOK);
+  size_t begin, end;
+  if (!quark__find_run(data, some, &begin, &end)) return (given_t){data, some, false};
+  if (begin > 0) return (given_t){data, begin, false};
+  return (given_t){data, end < some ? end : end + quark__zeros(data + end, bytes - end), true};
+}
+
+quark_code_t quark_upload(quark_connection_t *conn, uint64_t request, const void *data,
+                          size_t bytes, quark_error_t *err) {
+  const uint8_t *from = data;
+  quark_code_t code = append(conn, request, (given_t){NULL}, bytes, err); /* there is room for it */
+  while (code == QUARK_OK && bytes > 0) {
+    const given_t given = next_given(from, bytes);
+    from += given.length;
+    bytes -= given.length;
+    code = append(conn, request, given, bytes, err);
   }
   return code;
+}
+
+quark_code_t quark_upload_zeros(quark_connection_t *conn, uint64_t request, uint64_t bytes,
+                                quark_error_t *err) {
+  return append(conn, request, (given_t){NULL, bytes, true}, 0, err);
 }
 
 /* True if the daemon has all whole fields that were written. */

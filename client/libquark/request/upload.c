@@ -45,7 +45,7 @@ static uint64_t shared_capacity(uint64_t field_bytes) {
 }
 
 bool quark__upload_init(upload_t *up, uint32_t nrhs, uint64_t field_bytes, spare_t *spare,
-                        bool by_blocks) {
+                        bool by_blocks, bool zeros) {
   uint64_t total;
   if (field_bytes == 0 || field_bytes > INT64_MAX / 4 ||
       __builtin_mul_overflow(field_bytes, (uint64_t)nrhs, &total))
@@ -63,8 +63,9 @@ bool quark__upload_init(upload_t *up, uint32_t nrhs, uint64_t field_bytes, spare
     up->ring = malloc(up->capacity);
   }
   up->hash = qk_field_hash_create();
-  up->by_blocks = by_blocks && !up->shared; /* whole fields have whole checksums */
-  if (up->hash) qk_field_hash_init(up->hash, up->by_blocks);
+  up->by_blocks = by_blocks && !up->shared; /* those of whole fields are made as they come */
+  up->zeros = zeros;
+  if (up->hash) qk_field_hash_init(up->hash, up->by_blocks || up->zeros);
   if ((up->shared || up->ring) && up->hash) return true;
   quark__upload_fini(up);
   return false;
@@ -72,13 +73,14 @@ bool quark__upload_init(upload_t *up, uint32_t nrhs, uint64_t field_bytes, spare
 
 void quark__upload_begin_at(upload_t *up, uint64_t position) {
   if (position > up->total) position = up->total;
-  up->written = up->sent = up->taken = up->summed = position;
+  up->written = up->sent = up->taken = up->summed = up->safe = position;
 }
 
 void quark__upload_fini(upload_t *up) {
   if (up->shared) close(up->fd);
   free(up->ring);
   qk_field_hash_destroy(up->hash);
+  quark__runs_fini(&up->runs);
   memset(up, 0, sizeof *up);
 }
 
@@ -91,19 +93,41 @@ void quark__upload_finish(upload_t *up, spare_t *spare) {
   quark__upload_fini(up);
 }
 
-/* If data go by chunks, the daemon has all bytes but the last QK_UPLOAD_WINDOW that were sent.
- * Older bytes can be overwritten. */
-uint64_t quark__upload_space(const upload_t *up) {
-  uint64_t safe = 0;
-  if (up->shared)
-    safe = up->taken / up->field_bytes * up->field_bytes;
-  else if (up->capacity < up->total && up->sent > QK_UPLOAD_WINDOW)
-    safe = up->sent - QK_UPLOAD_WINDOW;
-  return up->capacity - (up->written - safe);
+/* Where the bytes at that position of the stream are in the ring. */
+static uint64_t place_of(const upload_t *up, uint64_t position) {
+  if (!up->shared) position -= quark__runs_before(&up->runs, position);
+  return position % up->capacity;
+}
+
+/* Bytes in a ring on the heap from that position on. */
+static uint64_t kept_from(const upload_t *up, uint64_t position) {
+  const uint64_t zeros = up->runs.all - quark__runs_before(&up->runs, position);
+  return up->written - position - zeros;
+}
+
+/* If data go by chunks, the daemon has all bytes but the last QK_UPLOAD_WINDOW of those for which
+ * it has given credit. Older bytes can be overwritten. Runs may be sent without credit. */
+uint64_t quark__upload_space(upload_t *up) {
+  if (up->shared) {
+    const uint64_t safe = up->taken / up->field_bytes * up->field_bytes;
+    quark__runs_forget(&up->runs, safe);
+    return up->capacity - (up->written - safe);
+  }
+  const uint64_t credited = least(up->sent, up->until);
+  if (up->capacity < up->total && credited > QK_UPLOAD_WINDOW + up->safe)
+    up->safe = credited - QK_UPLOAD_WINDOW;
+  quark__runs_forget(&up->runs, up->safe);
+  return up->capacity - kept_from(up, up->safe);
+}
+
+bool quark__upload_has(const upload_t *up, uint64_t position) {
+  if (position < up->safe || position > up->written) return false;
+  return up->shared ? up->written - position <= up->capacity
+                    : kept_from(up, position) <= up->capacity;
 }
 
 bool quark__upload_write(upload_t *up, const uint8_t *data, uint64_t bytes) {
-  const uint64_t at = up->written % up->capacity, head = least(bytes, up->capacity - at);
+  const uint64_t at = place_of(up, up->written), head = least(bytes, up->capacity - at);
   if (up->shared) {
     if (!quark__memfd_write(up->fd, data, head, at) ||
         !quark__memfd_write(up->fd, data + head, bytes - head, 0))
@@ -117,14 +141,25 @@ bool quark__upload_write(upload_t *up, const uint8_t *data, uint64_t bytes) {
   return true;
 }
 
+/* Of a shared ring, which holds whole fields, they are holes. */
+bool quark__upload_write_zeros(upload_t *up, uint64_t bytes) {
+  const uint64_t end = up->written + bytes;
+  if (up->shared && !quark__memfd_clear(up->fd, bytes, place_of(up, up->written))) return false;
+  if (!quark__runs_add(&up->runs, up->written, end, up->written % up->field_bytes > 0))
+    return false;
+  if (!up->by_blocks) qk_field_hash_zeros(up->hash, bytes);
+  up->written = end;
+  return true;
+}
+
 uint64_t quark__upload_checksum(upload_t *up) {
   const uint64_t checksum = qk_field_hash_digest(up->hash);
-  qk_field_hash_init(up->hash, up->by_blocks);
+  qk_field_hash_init(up->hash, up->by_blocks || up->zeros);
   return checksum;
 }
 
 bool quark__upload_read(const upload_t *up, uint64_t position, uint8_t *out, uint64_t bytes) {
-  const uint64_t at = position % up->capacity, head = least(bytes, up->capacity - at);
+  const uint64_t at = place_of(up, position), head = least(bytes, up->capacity - at);
   if (up->shared)
     return quark__memfd_read(up->fd, out, head, at) &&
            quark__memfd_read(up->fd, out + head, bytes - head, 0);
