@@ -2,11 +2,14 @@
 """How fast fields go through quarkd, and what it costs: GB/s up and down, by socket and by shared memory, and the processor
 seconds of a GB that client and daemon spend, which other load on the machine changes less.
 
-usage: PYTHONPATH=BUILD/client/python bench_transfer.py BUILD [--dims XxYxZxT] [--rhs N] [--repeat N]
+usage: PYTHONPATH=BUILD/client/python bench_transfer.py BUILD [--dims XxYxZxT] [--rhs N] [--repeat N] [--sources]
 
 An engine that only pretends ends uploaded fields unread, so the time up is from the first byte given to libquark to the last RESULT:
 of quark_upload, or of quark_put from a buffer that was written before. The time down is of quark_download into memory that was written
 before, or of quark_view_open and quark_view_close. The best of all repetitions.
+
+--sources: in place of that what twelve columns of a propagator cost on their way up, as bytes that quarkd takes and as time: points, noise
+on one time slice, and noise everywhere, which costs what all cost without runs of zeros.
 """
 import argparse
 import os
@@ -119,13 +122,58 @@ def measure(d, quark, field, nrhs, buffer):
     return out
 
 
+def columns(kind, dims):
+    """Twelve sources [t][z][y][x][spin][colour]."""
+    x, y, z, t = dims
+    rng = np.random.default_rng(2)
+    for k in range(12):
+        b = np.zeros((t, z * y * x, 12), complex)
+        if kind == 'points':
+            b[t // 3, 5, k] = 1
+        else:
+            b[slice(None) if kind == 'noise' else t // 3] = rng.standard_normal(b.shape[0 if kind == 'noise' else 1:])
+        yield b
+
+
+def send_columns(d, quark, fields):
+    """Seconds, and bytes of fields that quarkd has taken."""
+    before = d.status().counters.bytes_in
+    params, request, result = ffi.new('quark_params_t *'), ffi.new('uint64_t *'), ffi.new('quark_result_t *')
+    lib.quark_params_init(params)
+    params.nrhs, params.max_iter, params.discard = len(fields), fake.ODD_STATUS, True
+    call(lib.quark_submit, quark.conn, params, request, ffi.NULL)
+    start = time.perf_counter()
+    for b in fields:
+        call(lib.quark_upload, quark.conn, request[0], ffi.from_buffer(b), b.nbytes)
+    for i in range(len(fields)):
+        call(lib.quark_wait, quark.conn, request[0], i, -1, result)
+    seconds = time.perf_counter() - start
+    quark.release(request[0])
+    return seconds, d.status().counters.bytes_in - before
+
+
+def compare_sources(a, dims):
+    with Case(os.path.join(a.build, 'daemon/front/quarkd')).daemon('--data-threads', '1', dims=a.dims) as d:
+        for way in ('socket', 'shared'):
+            quark = Quark(d.endpoint, way == 'shared')
+            for kind in ('noise', 'slice', 'points'):
+                fields = list(columns(kind, dims))
+                runs = [send_columns(d, quark, fields) for _ in range(a.repeat)]
+                print('%-6s  %-6s  %12d bytes of %d   %.4f s' % (way, kind, runs[0][1], sum(b.nbytes for b in fields), min(r[0] for r in runs)), flush=True)
+            quark.close()
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('build')
     parser.add_argument('--dims', default='32x32x32x32')
     parser.add_argument('--rhs', type=int, default=4)
     parser.add_argument('--repeat', type=int, default=3)
+    parser.add_argument('--sources', action='store_true')
     a = parser.parse_args()
+    if a.sources:
+        compare_sources(a, [int(n) for n in a.dims.split('x')])
+        return
     field = np.random.default_rng(1).standard_normal(24 * int(np.prod([int(n) for n in a.dims.split('x')])))
     copy = min(timed(lambda: np.copyto(other, field)) for other in [np.ones_like(field)] for _ in range(3))
     print('%s: %.1f MB a field, memcpy %.2f GB/s' % (a.dims, 1e-6 * field.nbytes, 1e-9 * field.nbytes / copy))
