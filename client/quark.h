@@ -344,9 +344,10 @@ QUARK_API quark_code_t quark_submit(quark_connection_t *conn, const quark_params
                                     uint64_t *request, uint64_t *field_bytes, quark_error_t *err);
 
 /* Sends the next bytes of the stream of all RHS, any number of bytes a call. data may be reused on
- * return. Once every RHS has ended, the rest is not sent. Only one thread at a time may upload to
- * one request. Errors: QUARK_BAD_ARGUMENT (more than nrhs * field_bytes in all), QUARK_NOT_FOUND
- * (no such request), QUARK_TIMEOUT. */
+ * return. Once every RHS has ended, the rest is not sent. 64 KiB of zeros or more in one call take
+ * none of the connection, if the daemon knows how (-0.0 is not zero). Only one thread at a time may
+ * upload to one request. Errors: QUARK_BAD_ARGUMENT (more than nrhs * field_bytes in all),
+ * QUARK_NOT_FOUND (no such request), QUARK_TIMEOUT. */
 QUARK_API quark_code_t quark_upload(quark_connection_t *conn, uint64_t request, const void *data,
                                     size_t bytes, quark_error_t *err);
 
@@ -530,8 +531,8 @@ QUARK_API quark_code_t quark_join(quark_connection_t *conn,
                                   uint32_t part, uint64_t *request, uint64_t *part_bytes,
                                   uint64_t *uploaded, quark_error_t *err);
 
-/* The next bytes of the stream are zero. If the daemon knows that (else they are sent), they take
- * none of the connection. Errors: those of quark_upload. */
+/* The next bytes of the stream are zero. They take none of the connection, whatever their number,
+ * if the daemon knows how; else they are sent. Errors: those of quark_upload. */
 QUARK_API quark_code_t quark_upload_zeros(quark_connection_t *conn, uint64_t request,
                                           uint64_t bytes, quark_error_t *err);
 

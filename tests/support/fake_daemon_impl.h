@@ -6,6 +6,7 @@
 #define QK_TESTS_FAKE_DAEMON_IMPL_H
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/un.h>
 

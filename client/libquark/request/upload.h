@@ -17,7 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "client/libquark/request/runs.h"
+#include "client/libquark/memory/runs.h"
 #include "proto/frame.h"
 
 typedef struct upload {

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/libquark/request/runs.h"
+#include "client/libquark/memory/runs.h"
 
 enum { BYTES = 12 * QUARK_RUN };
 

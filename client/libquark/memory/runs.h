@@ -3,7 +3,7 @@
  * daemon as their length; and how they are found.
  *
  * Units    bytes; positions count from the start of the stream.
- * Threads  Those of upload.h; what looks at memory of the user: any.
+ * Threads  Those of request/upload.h; what looks at memory of the user: any.
  */
 #ifndef QUARK_RUNS_H
 #define QUARK_RUNS_H

@@ -1,4 +1,4 @@
-#include "client/libquark/request/runs.h"
+#include "client/libquark/memory/runs.h"
 
 #include <stdlib.h>
 #include <string.h>
