@@ -149,23 +149,35 @@ static void add_block(qk_transfer_t *t, size_t bytes, uint64_t offset, const uin
   t->hashed += bytes;
 }
 
+/* *fd: of its segment; -1: it has none. */
+static qk_status_t begin_piece(qk_transfer_t *t, uint64_t offset, int *fd, qk_err_t *err) {
+  bool more;
+  *fd = -1;
+  const qk_status_t s = qk_transfer_catch_up(t, offset, UINT64_MAX, &more, err);
+  if (s != QK_OK || !*t->segment) return s;
+  *fd = open_segment(t, err);
+  return *fd < 0 ? err->code : QK_OK;
+}
+
+static qk_status_t end_piece(qk_transfer_t *t, int fd, qk_status_t s) {
+  if (fd >= 0) close(fd);
+  if (s != QK_OK) t->blind = true; /* what is missing in memory is not read back */
+  return s;
+}
+
 qk_status_t qk_transfer_write(qk_transfer_t *t, const void *data, size_t bytes, uint64_t offset,
                               const uint64_t *block, qk_err_t *err) {
   const uint8_t *from = data;
-  bool more;
+  int fd;
   if (atomic_load(&t->over)) return QK_OK;
-  qk_status_t s = qk_transfer_catch_up(t, offset, UINT64_MAX, &more, err);
-  const int fd = s == QK_OK && *t->segment ? open_segment(t, err) : -1;
-  if (s == QK_OK && fd < 0 && *t->segment) s = err->code;
+  qk_status_t s = begin_piece(t, offset, &fd, err);
   if (s == QK_OK) add_block(t, bytes, offset, block);
   for (size_t at = 0, n; at < bytes && s == QK_OK; at += n) {
     n = bytes - at < PIECE ? bytes - at : PIECE;
     add(t, from + at, n, offset + at);
     if (fd >= 0) s = qk_brick_write(&t->brick, fd, from + at, n, offset + at, err);
   }
-  if (fd >= 0) close(fd);
-  if (s != QK_OK) t->blind = true; /* what is missing in memory is not read back */
-  return s;
+  return end_piece(t, fd, s);
 }
 
 static void add_zeros(qk_transfer_t *t, uint64_t bytes, uint64_t offset) {
@@ -175,16 +187,12 @@ static void add_zeros(qk_transfer_t *t, uint64_t bytes, uint64_t offset) {
 }
 
 qk_status_t qk_transfer_zero(qk_transfer_t *t, uint64_t bytes, uint64_t offset, qk_err_t *err) {
-  bool more;
+  int fd;
   if (atomic_load(&t->over)) return QK_OK;
-  qk_status_t s = qk_transfer_catch_up(t, offset, UINT64_MAX, &more, err);
-  const int fd = s == QK_OK && *t->segment ? open_segment(t, err) : -1;
-  if (s == QK_OK && fd < 0 && *t->segment) s = err->code;
+  qk_status_t s = begin_piece(t, offset, &fd, err);
   if (s == QK_OK) add_zeros(t, bytes, offset);
   if (fd >= 0) s = qk_brick_zero(&t->brick, fd, bytes, offset, t->dense, err);
-  if (fd >= 0) close(fd);
-  if (s != QK_OK) t->blind = true;
-  return s;
+  return end_piece(t, fd, s);
 }
 
 /* By blocks the piece is hashed once, where it is the next block. */
