@@ -1,5 +1,4 @@
 /* The served functions of quda.h: members of the caller's structs to what core.c takes. */
-#include <dlfcn.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,29 +25,35 @@ void qk_served_initCommsGridQuda(int n, const int *dims, QudaCommsMap map, void 
   qk_quda_grid_init(dims, (qk_quda_map_t)map, arg);
 }
 
-/* Chroma leaves the grid to QMP. */
-static int (*qmp_number)(const int *coord);
-static int qmp_map(const int coord[4], void *arg) {
-  (void)arg;
-  return qmp_number(coord);
+/* Chroma leaves the grid to QMP, which is linked statically. Weak references make the linker export
+ * these from the program; dlsym would find them only with -rdynamic. */
+extern const int *QMP_get_logical_dimensions(void) __attribute__((weak));
+extern int QMP_get_node_number_from(const int *coord) __attribute__((weak));
+extern int QMP_logical_topology_is_declared(void) __attribute__((weak));
+
+static bool has_qmp(void) {
+  return QMP_get_logical_dimensions && QMP_get_node_number_from && QMP_logical_topology_is_declared;
 }
 
+static int qmp_map(const int coord[4], void *arg) {
+  (void)arg;
+  return QMP_get_node_number_from(coord);
+}
+
+/* Unless initCommsGridQuda has made it. */
 static void default_grid(void) {
   static const int one[4] = {1, 1, 1, 1};
-  const int *(*dims)(void);
-  *(void **)&dims = dlsym(RTLD_DEFAULT, "QMP_get_logical_dimensions");
-  *(void **)&qmp_number = dlsym(RTLD_DEFAULT, "QMP_get_node_number_from");
-  const int *grid = dims && qmp_number ? dims() : NULL;
-  if (grid)
-    qk_quda_grid_init(grid, qmp_map, NULL);
+  if (has_qmp() && QMP_logical_topology_is_declared())
+    qk_quda_grid_init(QMP_get_logical_dimensions(), qmp_map, NULL);
   else
     qk_quda_grid_init(one, NULL, NULL);
 }
 
+/* Without -geom Chroma declares the topology after this, before it loads links. */
 void qk_served_initQuda(int device) {
   (void)device;
-  default_grid(); /* unless initCommsGridQuda has made it */
-  if (qk_quda_rank() == 0) qk_quda_daemon();
+  if (!has_qmp() || QMP_logical_topology_is_declared()) default_grid();
+  if (qk_quda_grid_ready() && qk_quda_rank() == 0) qk_quda_daemon();
 }
 
 void qk_served_initQudaDevice(int device) {
@@ -80,10 +85,37 @@ static bool is_device(int location) {
   return location == (int)QUDA_CUDA_FIELD_LOCATION;
 }
 
+static bool is_twisted(const QudaInvertParam *p) {
+#ifdef QK_HAS_QUDA_TWIST_SINGLET
+  return p->dslash_type == QUDA_TWISTED_MASS_DSLASH || p->dslash_type == QUDA_TWISTED_CLOVER_DSLASH;
+#else
+  (void)p;
+  return false;
+#endif
+}
+
+static void read_twist(const QudaInvertParam *p, qk_quda_call_t *call) {
+#ifdef QK_HAS_QUDA_TWIST_SINGLET
+  if (p->twist_flavor != QUDA_TWIST_SINGLET)
+    qk_quda_refuse_member("twist_flavor", p->twist_flavor, "QUDA_TWIST_SINGLET");
+  if (!isfinite(p->mu)) qk_quda_refuse("mu = %g: must be finite", p->mu);
+  call->mu = fabs(p->mu) > 1e-300 ? p->mu : 0;
+  call->clover = p->dslash_type == QUDA_TWISTED_CLOVER_DSLASH;
+#else
+  (void)p, (void)call;
+#endif
+}
+
 static void read_dslash(const QudaInvertParam *p, qk_quda_call_t *call) {
-  if (p->dslash_type != QUDA_WILSON_DSLASH && p->dslash_type != QUDA_CLOVER_WILSON_DSLASH)
+  const bool twisted = is_twisted(p);
+  call->clover = p->dslash_type == QUDA_CLOVER_WILSON_DSLASH;
+  call->kappa = p->kappa;
+  if (twisted)
+    read_twist(p, call);
+  else if (!call->clover && p->dslash_type != QUDA_WILSON_DSLASH)
     qk_quda_refuse_member("dslash_type", p->dslash_type,
-                          "QUDA_WILSON_DSLASH and QUDA_CLOVER_WILSON_DSLASH");
+                          "QUDA_WILSON_DSLASH, QUDA_CLOVER_WILSON_DSLASH, QUDA_TWISTED_MASS_DSLASH "
+                          "and QUDA_TWISTED_CLOVER_DSLASH");
 #ifdef QK_HAS_QudaInvertParam_clover_rho
   if (!is_trivial(p->clover_rho)) qk_quda_refuse_member("clover_rho", p->clover_rho, "0");
 #endif
@@ -91,7 +123,8 @@ static void read_dslash(const QudaInvertParam *p, qk_quda_call_t *call) {
   if (!is_trivial(p->tm_rho)) qk_quda_refuse_member("tm_rho", p->tm_rho, "0");
 #endif
 #ifdef QK_HAS_QudaInvertParam_mu
-  if (!is_trivial(p->mu)) qk_quda_refuse_member("mu", p->mu, "0");
+  if (!twisted && !is_trivial(p->mu))
+    qk_quda_refuse_member("mu", p->mu, "0 without a twisted dslash_type");
 #endif
 #ifdef QK_HAS_QudaInvertParam_epsilon
   if (!is_trivial(p->epsilon)) qk_quda_refuse_member("epsilon", p->epsilon, "0");
@@ -103,8 +136,6 @@ static void read_dslash(const QudaInvertParam *p, qk_quda_call_t *call) {
   if (!is_trivial(p->distance_pc_alpha0))
     qk_quda_refuse_member("distance_pc_alpha0", p->distance_pc_alpha0, "0");
 #endif
-  call->clover = p->dslash_type == QUDA_CLOVER_WILSON_DSLASH;
-  call->kappa = p->kappa;
 }
 
 static quark_basis_t read_basis(const QudaInvertParam *p) {
@@ -202,6 +233,7 @@ void qk_served_loadGaugeQuda(void *links, QudaGaugeParam *p) {
   if (!is_trivial(p->i_mu)) qk_quda_refuse_member("i_mu", p->i_mu, "0");
 #endif
   if (!links) qk_quda_refuse("loadGaugeQuda: the links are NULL; resident ones are not served");
+  default_grid();
   qk_quda_load_links(p->X, &(qk_quda_given_t){
                                .milc = p->gauge_order == QUDA_MILC_GAUGE_ORDER,
                                .single = is_single("cpu_prec", p->cpu_prec),
@@ -323,7 +355,8 @@ static void prepare(const QudaMultigridParam *param) {
   if (!param->invert_param) qk_quda_refuse("QudaMultigridParam: invert_param is NULL");
   qk_quda_call_t call = {0};
   read_dslash(param->invert_param, &call);
-  qk_quda_prepare(&call);
+  /* of a twist this may be another mu (tmLQCD's MGSetup2KappaMu), which nothing is solved with */
+  if (!is_twisted(param->invert_param)) qk_quda_prepare(&call);
 }
 
 void *qk_served_newMultigridQuda(QudaMultigridParam *param) {
@@ -362,19 +395,24 @@ static bool is_odd(QudaParity parity) {
   return parity == QUDA_ODD_PARITY;
 }
 
+static void hop(void **out, void **in, QudaInvertParam *p, QudaParity parity, int n) {
+  const qk_quda_call_t call = read_call(p, n);
+  if (call.dagger && call.mu != 0) /* QUDA's matpc_type says on which side the inverse stands */
+    qk_quda_refuse("dslashQuda: dagger = QUDA_DAG_YES is not served with a twist");
+  qk_quda_apply(&call, QK_QUDA_HOP, is_odd(parity), out, in);
+}
+
 void qk_served_dslashQuda(void *out, void *in, QudaInvertParam *p, QudaParity parity) {
-  const qk_quda_call_t call = read_call(p, 1);
-  qk_quda_apply(&call, QK_QUDA_HOP, is_odd(parity), &out, &in);
+  hop(&out, &in, p, parity, 1);
 }
 
 void qk_served_dslashMultiSrcQuda(void **out, void **in, QudaInvertParam *p, QudaParity parity) {
-  const qk_quda_call_t call = read_call(p, number_of_sources(p));
-  qk_quda_apply(&call, QK_QUDA_HOP, is_odd(parity), out, in);
+  hop(out, in, p, parity, number_of_sources(p));
 }
 
 void qk_served_cloverQuda(void *out, void *in, QudaInvertParam *p, QudaParity parity, int inverse) {
   qk_quda_call_t call = read_call(p, 1);
-  if (!call.clover)
+  if (!call.clover || is_twisted(p))
     qk_quda_refuse_member("cloverQuda: dslash_type", p->dslash_type, "QUDA_CLOVER_WILSON_DSLASH");
   qk_quda_apply(&call, inverse ? QK_QUDA_DIAG_INVERSE : QK_QUDA_DIAG, is_odd(parity), &out, &in);
 }

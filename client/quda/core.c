@@ -211,12 +211,27 @@ void qk_quda_load_clover(double coefficient, bool single, bool device, const voi
 
 /* ---- the operator of a call ---- */
 
+/* quarkd's twisted action has neither weights nor a clover term of the program. */
+static void check_twist(const qk_quda_call_t *call) {
+  const double *h = loaded.links->hop;
+  const term_t *term = &loaded.term;
+  for (int mu = 0; mu < 4; mu++)
+    if (h[mu] != 1)
+      qk_quda_refuse("a twist (mu = %g) is served on isotropic links alone, these have the hop "
+                     "weight %g in direction %d",
+                     call->mu, h[mu], mu);
+  if (call->clover && (term->foreign || term->uploaded))
+    qk_quda_refuse("a twist (mu = %g) is served with a clover term that loadCloverQuda computes, "
+                   "not with one of the program",
+                   call->mu);
+}
+
 static void operator_of(const qk_quda_call_t *call, qk_quda_operator_t *op) {
   if (!loaded.there) qk_quda_refuse("no links are loaded (loadGaugeQuda)");
   if (call->clover && !loaded.term.there)
     qk_quda_refuse("no clover term is loaded (loadCloverQuda)");
   if (!(call->kappa > 0)) qk_quda_refuse("kappa = %.17g: must be above 0", call->kappa);
-  *op = (qk_quda_operator_t){.links = loaded.links, .kappa = call->kappa};
+  *op = (qk_quda_operator_t){.links = loaded.links, .kappa = call->kappa, .mu = call->mu};
   term_t *term = &loaded.term;
   const double *h = loaded.links->hop, sum = h[0] + h[1] + h[2] + h[3];
   if (call->clover && !qk_quda_links_same(loaded.links, term->links))
@@ -225,6 +240,7 @@ static void operator_of(const qk_quda_call_t *call, qk_quda_operator_t *op) {
         "%016llx",
         (unsigned long long)term->links->digest, (unsigned long long)loaded.links->digest);
   for (int p = 0; p < 6; p++) op->plane[p] = 1;
+  if (call->mu != 0) check_twist(call);
   if (call->clover && term->foreign) {
     divide(term, call->kappa);
     op->term = term->over;
@@ -358,6 +374,15 @@ static size_t local_numbers(const qk_quda_call_t *call) {
   return 24 * qk_quda_local_sites(&loaded.shape, call->pc ? QK_QUDA_EVEN : QK_QUDA_ALL);
 }
 
+/* The relative residual that is asked for, of b: an absolute one is relative to |b|. */
+static double target_of(const qk_quda_job_t *job, const double *zero, const double *b) {
+  const double norm = job->tol_abs > 0 ? qk_quda_difference(job, zero, b) : 0,
+               relative = job->tol > 0 ? job->tol : INFINITY,
+               absolute = norm > 0 ? job->tol_abs / norm : INFINITY,
+               target = fmin(relative, absolute);
+  return job->tol > 0 || norm > 0 ? target : 1e-12;
+}
+
 /* M^+ M x = b as two solves, in double, and again for what is left of b: the error of the first
  * solve is multiplied by the condition of M. */
 static void solve_squared(const qk_quda_call_t *call, const qk_quda_job_t *job, const double *b,
@@ -368,9 +393,10 @@ static void solve_squared(const qk_quda_call_t *call, const qk_quda_job_t *job, 
          *z = qk_quda_alloc(n * sizeof *z), last = INFINITY;
   void *in, *out;
   qk_quda_job_t one = *job;
-  const double target = job->tol > 0 ? job->tol : 1e-12;
   one.dtype = QUARK_F64, one.n = 1, one.in = &in, one.out = &out;
   memset(x, 0, n * sizeof *x);
+  const double target = target_of(&one, x, b);
+  one.tol = fmin(target, 0.5), one.tol_abs = 0;
   memcpy(r, b, n * sizeof *r);
   *outcome = (qk_quda_outcome_t){.residual = 1, .hq_residual = NAN};
   for (int round = 0; round < ROUNDS && outcome->residual > target; round++) {
@@ -402,8 +428,9 @@ static void solve_squares(const qk_quda_call_t *call, const qk_quda_job_t *job, 
                           qk_quda_outcome_t *outcome) {
   const size_t n = local_numbers(call);
   double *wide_b = qk_quda_alloc(n * sizeof *wide_b), *wide_x = qk_quda_alloc(n * sizeof *wide_x);
-  if (call->absolute || call->heavy)
-    qk_quda_refuse("MATDAG_MAT solutions are served to L2_RELATIVE_RESIDUAL alone");
+  if (call->heavy)
+    qk_quda_refuse("MATDAG_MAT and MATPCDAG_MATPC solutions are not served to "
+                   "HEAVY_QUARK_RESIDUAL");
   const size_t bytes = n * (call->single ? sizeof(float) : sizeof(double));
   void *made = call->out_device ? qk_quda_alloc(bytes) : NULL;
   for (int k = 0; k < call->n; k++) {
@@ -473,8 +500,9 @@ void qk_quda_apply(const qk_quda_call_t *call, qk_quda_part_t part, bool odd, vo
     if (call->pc) job.schur = call->asymmetric ? QUARK_SCHUR_ASYMMETRIC : QUARK_SCHUR_SYMMETRIC;
     job.factor = 1 / unit_of(call);
   } else if (part == QK_QUDA_HOP) {
-    job.work = call->clover ? QUARK_WORK_DIAG_INVERSE_HOP : QUARK_WORK_HOP;
-    job.factor = call->clover ? 1 / k2 : 1;
+    const bool diag = call->clover || call->mu != 0;
+    job.work = diag ? QUARK_WORK_DIAG_INVERSE_HOP : QUARK_WORK_HOP;
+    job.factor = diag ? 1 / k2 : 1;
   } else {
     job.work = part == QK_QUDA_DIAG ? QUARK_WORK_DIAG : QUARK_WORK_DIAG_INVERSE;
     job.factor = part == QK_QUDA_DIAG ? k2 : 1 / k2;

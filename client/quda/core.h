@@ -26,6 +26,7 @@ typedef enum qk_quda_norm { QK_QUDA_KAPPA, QK_QUDA_MASS, QK_QUDA_ASYMMETRIC_MASS
 typedef struct qk_quda_call {
   bool clover;
   double kappa, coefficient;
+  double mu;       /* + i mu gamma_5 in the normalisation MASS; 0: no twist */
   bool pc;         /* on one parity */
   bool squared;    /* M^+ M */
   bool asymmetric; /* pc: of A Mhat */

@@ -7,6 +7,8 @@
 #include "base/say.h"
 #include "operator.h"
 
+static const char TWISTED[] = "twisted-clover";
+
 static double tolerance(void) {
   return qk_quda_number_setting("MATCH", 0, 1e-3, 1e-14);
 }
@@ -24,7 +26,7 @@ static bool numbers(const char *text, int n, double *value) {
 
 /* What a setup's operator is; false: one that callers of QUDA do not have. */
 typedef struct theirs {
-  double mass, csw, hop[4], plane[6], xi0, nu, c_r, c_t;
+  double mass, csw, mu, hop[4], plane[6], xi0, nu, c_r, c_t;
   char term[32]; /* digest:HEX16 of foreign-clover */
 } theirs_t;
 
@@ -37,6 +39,7 @@ static bool read_parameter(theirs_t *o, const char *key, const char *value) {
   }
   if (strcmp(key, "mass") == 0) return numbers(value, 1, &o->mass);
   if (strcmp(key, "csw") == 0) return numbers(value, 1, &o->csw);
+  if (strcmp(key, "mu") == 0) return numbers(value, 1, &o->mu);
   if (strcmp(key, "hop") == 0) return numbers(value, 4, o->hop);
   if (strcmp(key, "clover-plane") == 0) return numbers(value, 6, o->plane);
   if (strcmp(key, "clover") == 0) return snprintf(o->term, sizeof o->term, "%s", value) > 0;
@@ -55,7 +58,7 @@ static bool read_operator(const char *action, const char *parameters, theirs_t *
   *o = (theirs_t){.mass = NAN, .hop = {1, 1, 1, 1}, .plane = {1, 1, 1, 1, 1, 1}, .xi0 = 1, .nu = 1};
   const bool anisotropic = strcmp(action, "anisotropic-clover") == 0;
   if (!anisotropic && strcmp(action, "wilson") != 0 && strcmp(action, "wilson-clover") != 0 &&
-      strcmp(action, "foreign-clover") != 0)
+      strcmp(action, "foreign-clover") != 0 && strcmp(action, TWISTED) != 0)
     return false;
   snprintf(text, sizeof text, "%s", parameters);
   const uint32_t n = quark_parameters_split(text, 16, p);
@@ -87,7 +90,11 @@ void qk_quda_operator_compare(const qk_quda_operator_t *op, const quark_report_t
   const double sum = op->mass + sum4(hop), sums = o.mass + sum4(o.hop);
   char term[32] = "";
   if (op->term) snprintf(term, sizeof term, "digest:%016llx", (unsigned long long)op->term_digest);
-  if (strcmp(term, o.term) != 0)
+  if (op->mu != 0 && strcmp(report->setup.action, TWISTED) != 0)
+    snprintf(why, 256, "its action is %s, not %s", report->setup.action, TWISTED);
+  else if (!(fabs(fabs(op->mu) - o.mu) <= most * fabs(sum)))
+    snprintf(why, 256, "its mu is %.17g, not %.17g", o.mu, fabs(op->mu));
+  else if (strcmp(term, o.term) != 0)
     snprintf(why, 256, "its clover term is %s, not %s", o.term[0] ? o.term : "of its links",
              term[0] ? term : "of the links");
   else if (!op->term && !(fabs(sum - sums) <= most * fabs(sum)))
@@ -124,8 +131,12 @@ void qk_quda_operator_write(const qk_quda_operator_t *op, uint64_t term, qk_quda
   char phase[4][32];
   for (int mu = 0; mu < 4; mu++) write_phase(op->links->boundary[mu], phase[mu]);
   snprintf(w->boundary, sizeof w->boundary, "%s,%s,%s,%s", phase[0], phase[1], phase[2], phase[3]);
-  w->action = op->term ? "foreign-clover" : op->csw != 0 ? "wilson-clover" : "wilson";
+  w->action = op->mu != 0    ? TWISTED
+              : op->term     ? "foreign-clover"
+              : op->csw != 0 ? "wilson-clover"
+                             : "wilson";
   snprintf(w->mass, sizeof w->mass, "%.17g", op->mass);
+  snprintf(w->mu, sizeof w->mu, "%.17g", fabs(op->mu));
   snprintf(w->csw, sizeof w->csw, "%.17g", op->csw);
   snprintf(w->hop, sizeof w->hop, "%.17g,%.17g,%.17g,%.17g", h[0], h[1], h[2], h[3]);
   snprintf(w->plane, sizeof w->plane, "%.17g,%.17g,%.17g,%.17g,%.17g,%.17g", c[0], c[1], c[2], c[3],
@@ -134,6 +145,7 @@ void qk_quda_operator_write(const qk_quda_operator_t *op, uint64_t term, qk_quda
   w->n = 0;
   w->p[w->n++] =
       op->term ? (quark_parameter_t){"clover", w->term} : (quark_parameter_t){"mass", w->mass};
+  if (op->mu != 0) w->p[w->n++] = (quark_parameter_t){"mu", w->mu};
   if (op->csw != 0) w->p[w->n++] = (quark_parameter_t){"csw", w->csw};
   if (weights) w->p[w->n++] = (quark_parameter_t){"hop", w->hop};
   if (planes && op->csw != 0) w->p[w->n++] = (quark_parameter_t){"clover-plane", w->plane};

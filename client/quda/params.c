@@ -52,6 +52,9 @@ QudaInvertParam qk_served_newQudaInvertParam(void) {
   p.compute_true_res = 1;
 #endif
   p.dslash_type = QUDA_INVALID_DSLASH;
+#ifdef QK_HAS_QUDA_TWIST_SINGLET
+  p.twist_flavor = QUDA_TWIST_INVALID;
+#endif
   p.solution_type = QUDA_INVALID_SOLUTION;
   p.matpc_type = QUDA_MATPC_INVALID;
   p.dagger = QUDA_DAG_INVALID;

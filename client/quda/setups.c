@@ -18,7 +18,7 @@ typedef struct known {
   char name[NAME]; /* "": not known, or lost */
   bool loaded;     /* by this process */
   bool lost;       /* what was found is not for this user, or is gone: it is to be loaded */
-  double mass, csw, plane[6], hop[4];
+  double mass, csw, mu, plane[6], hop[4];
   double complex boundary[4];
   uint64_t digest, term, used; /* term: digest of a clover term; 0: none */
 } known_t;
@@ -152,8 +152,8 @@ static void load(const qk_quda_operator_t *op, const char *name) {
 /* ---- which setup ---- */
 
 static bool same_but_links(const known_t *k, const qk_quda_operator_t *op) {
-  return k->mass == op->mass && k->csw == op->csw && !k->term == !op->term &&
-         memcmp(k->plane, op->plane, sizeof k->plane) == 0 &&
+  return k->mass == op->mass && k->csw == op->csw && k->mu == fabs(op->mu) &&
+         !k->term == !op->term && memcmp(k->plane, op->plane, sizeof k->plane) == 0 &&
          memcmp(k->hop, op->links->hop, sizeof k->hop) == 0 &&
          memcmp(k->boundary, op->links->boundary, sizeof k->boundary) == 0;
 }
@@ -166,7 +166,8 @@ static known_t *entry(const qk_quda_operator_t *op) {
     if (e->used && same_but_links(e, op)) return e;
     if (e->used < oldest->used) oldest = e;
   }
-  *oldest = (known_t){.mass = op->mass, .csw = op->csw, .term = op->term ? op->term_digest : 0};
+  *oldest = (known_t){
+      .mass = op->mass, .csw = op->csw, .mu = fabs(op->mu), .term = op->term ? op->term_digest : 0};
   memcpy(oldest->plane, op->plane, sizeof oldest->plane);
   memcpy(oldest->hop, op->links->hop, sizeof oldest->hop);
   memcpy(oldest->boundary, op->links->boundary, sizeof oldest->boundary);

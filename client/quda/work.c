@@ -64,6 +64,7 @@ static void describe(const qk_quda_job_t *job, int n, quark_params_t *params) {
   params->dagger = job->dagger;
   params->parity = job->parity;
   params->schur = job->schur;
+  if (job->op->mu < 0) params->flavour = -1;
   params->batch_only = job->work == QUARK_WORK_SOLVE; /* the same bits for any number of sources */
   if (job->work == QUARK_WORK_SOLVE) {
     params->tol = job->tol, params->tol_abs = job->tol_abs, params->tol_hq = job->tol_hq;

@@ -49,9 +49,13 @@ class Caller:
         if not os.path.exists(path):
             lib, made = os.path.join(self.folder, 'lib'), '%s.%d' % (path, os.getpid())  # another test may make it, too
             sources = [os.path.join(HERE, 'callers', s + '.c') for s in (name, 'kit')]
+            if name == 'chroma':
+                subprocess.run(['cc', '-c', os.path.join(HERE, 'callers', 'qmp.c'), '-o', made + '.o'], check=True)
+                subprocess.run(['ar', 'rcs', made + '.a', made + '.o'], check=True)
+                sources.append(made + '.a')
             subprocess.run((['mpicc', '-DKIT_MPI'] if self.mpi else ['cc']) + ['-std=gnu11', '-O1', '-Wall', '-Wextra', '-Werror']
                            + self.flags + ['-I' + os.path.join(self.folder, 'include')] + sources + ['-o', made, '-L' + lib, '-lquda',
-                           '-lm', '-ldl', '-rdynamic', '-Wl,-rpath,' + lib], check=True)
+                           '-lm', '-ldl', '-Wl,-rpath,' + lib], check=True)
             os.replace(made, path)
         return path
 

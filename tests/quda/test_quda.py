@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """libquda.so as a client: callers in the orders of known programs, judged by the numpy oracle and by libquark:
 test_quda.py QUARKD QUARK_ENGINE QUARK_GAUGE LIBQUARK_A QUDA_PARTS_A"""
+import copy
 import itertools
 import re
 import subprocess
@@ -13,6 +14,7 @@ try:
     import ref_dirac as ref
     from engine_case import BASES
     from front_driver import Client, qk
+    from old_daemon import without
     from quda_case import CSW, DIMS, EVEN, G5, GAUGE, KAPPA, MASS, SHAPE, QudaCase, close
     from setups_case import drop, load, setups, wait_for
 except (ImportError, OSError) as e:
@@ -29,21 +31,23 @@ def adjoint(f):
 
 
 def parts(op, dagger=False):
-    """M, H, A, A^-1, or those of the adjoint."""
+    """M, H, A, A^-1, or those of the adjoint, M(mu)^+ = g5 M(-mu) g5."""
+    if dagger:
+        op = copy.copy(op)
+        op.twist = -op.twist
     return [adjoint(f) if dagger else f for f in (op.apply, op.hops, op.local, op.local_inverse)]
 
 
 def on_parity(op, matpc, dagger=False):
     """QUDA's operator on one parity in the normalisation KAPPA."""
     sites, asymmetric = MATPC[matpc]
-    _, hop, diag, inverse = parts(op)
+    _, hop, diag, inverse = parts(op, dagger)
 
     def forwards(x):
         back = hop(inverse(hop(x)))
         return sites * (K2 * (diag(x) - back / 4) if asymmetric else x - inverse(back) / 4)
 
     def backwards(x):
-        _, hop, _, _ = parts(op, True)
         if asymmetric:
             return sites * K2 * (diag(x) - hop(inverse(hop(x))) / 4)
         return sites * (x - hop(inverse(hop(inverse(x)))) / 4)
@@ -344,6 +348,88 @@ def tmlqcd_with_a_phase_in_every_link(case):
                 u[mu] *= np.exp(1j * np.pi * theta[mu] / DIMS[mu])
             x, said = case.run(d, 'tmlqcd', b, theta='%r,%r,%r,%r' % theta)
             check(x, ref.WilsonClover(u, MASS, CSW, ref.PERIODIC))
+        assert d.terminate() == 0
+
+
+@tap.test
+def squares_to_an_absolute_residual(case):
+    b = 1e3 * case.noise(17)
+    size = np.linalg.norm(~EVEN * b[0])
+    f, g = (on_parity(case.op, 'ooa', dagger) for dagger in (0, 1))
+    with case.daemon('--csw', repr(CSW)) as d:
+        # as tmLQCD's HMC calls; of two residuals the smaller one
+        for more, target in ((dict(tol=1e-5), 1e-5), (dict(tol=1e-9, both=1), 1e-9), (dict(tol=0.1 * size), 0.1 * size)):
+            x, said = case.run(d, 'pyquda', b, call='one', solution='matpcdagmatpc', matpc='ooa', dagger=1, norm='kappa', absolute=1, **more)
+            left = misses(lambda v: f(g(v)), x[0], ~EVEN * b[0])
+            told, iterations = re.search(r'residual (\S+) .* iterations (\d+)', said).groups()
+            assert left * size < target and abs(left / float(told) - 1) < 1e-2 and int(iterations) > 0, (left * size, said)
+        assert left > 1e-6  # no more than was asked for
+        x, said = case.run(d, 'pyquda', b, call='one', solution='matdagmat', absolute=1, tol=1e9)
+        assert not x.any() and 'iterations 0 ' in said, said
+        assert 'HEAVY_QUARK' in case.run(d, 'pyquda', b, call='one', solution='matdagmat', hq=1e-8, code=1)
+        assert d.terminate() == 0
+
+
+def twisted(case, mu, csw=CSW):
+    return ref.WilsonClover(case.links, MASS, csw, twist=mu)
+
+
+@tap.test
+def twisted_clover_of_both_signs_in_all_forms(case):
+    b, mu = case.noise(18), 0.4
+    ops = {s: twisted(case, s * mu) for s in (1, -1)}
+    with case.daemon('--csw', repr(CSW), '--action', 'twisted-clover', '--set', 'mu=%r' % mu) as d:
+        def run(sign, **arguments):
+            x, said = case.run(d, 'pyquda', b, dslash='twisted-clover', mu=sign * mu, **arguments)
+            assert 'setup main' in said, said
+            return x[0]
+        for k, (norm, matpc) in enumerate(zip(('kappa', 'asymmetric', 'mass', 'kappa'), MATPC)):
+            for sign, dagger in ((1, k % 2), (-1, 1 - k % 2)):
+                f, sites = on_parity(ops[sign], matpc, dagger), MATPC[matpc][0]
+                x = run(sign, call='one', solution='matpc', norm=norm, matpc=matpc, dagger=dagger)
+                assert misses(lambda v: f(v) / UNIT[norm], x, sites * b[0]) < 2e-13, (norm, matpc, sign)
+        close(run(1, call='mat', norm='kappa'), K2 * ops[1].apply(b[0]))
+        close(run(-1, call='mat', norm='mass', dagger=1), ops[-1].apply_dagger(b[0]))
+        close(run(-1, call='matdag', norm='mass'), ops[-1].apply_dagger(ops[-1].apply(b[0])))
+        close(run(1, call='dslash', parity='odd'), ~EVEN * ops[1].local_inverse(ops[1].hops(EVEN * b[0])) / K2)
+        close(run(-1, call='mat', solution='matpc', matpc='ooa', norm='kappa', dagger=1), on_parity(ops[-1], 'ooa', True)(~EVEN * b[0]))
+        x = run(-1, call='one', solution='matdagmat', norm='kappa', tol=1e-12)
+        assert misses(lambda v: K2 * K2 * ops[-1].apply_dagger(ops[-1].apply(v)), x, b[0]) < 1e-12
+        x = run(1, call='one', solution='matpcdagmatpc', norm='kappa', matpc='ooa', dagger=1, tol=1e-12)
+        f, g = (on_parity(ops[1], 'ooa', dagger) for dagger in (0, 1))
+        assert misses(lambda v: f(g(v)), x, ~EVEN * b[0]) < 1e-12
+        assert d.terminate() == 0
+
+
+@tap.test
+def tmlqcd_with_a_twist(case):
+    b, mu = case.noise(19), 0.4
+    turn = BASES[qk.BASIS_OPENQCD]
+    inwards, outwards = (lambda f, t=t: np.einsum('ij,...jc->...ic', t, f) for t in (turn, turn.conj().T))
+    with case.daemon('--csw', repr(CSW), '--action', 'twisted-clover', '--set', 'mu=%r' % mu) as d:
+        for sign in (1, -1):  # +2 kappa mu of tmLQCD is flavour -1
+            x, said = case.run(d, 'tmlqcd', b, naive=1, mu=sign * K2 * mu, setup_mu=0.1)
+            assert 'setup main' in said and 'loading' not in said, said
+            with Client(d) as c:
+                (_, expected), = c.solve([inwards(b[0])], flavour=-sign, tol=1e-13)
+            close(x[0], outwards(expected.reshape(SHAPE)) / K2)
+            assert misses(lambda v: K2 * twisted(case, -sign * mu).apply(v), inwards(x[0]), inwards(b[0])) < 2e-12
+        # without a clover term: one setup of its own for both signs
+        for sign in (-1, 1):
+            x, said = case.run(d, 'tmlqcd', b, naive=1, mu=sign * K2 * 0.3, setup_mu=0, csw=0)
+            assert misses(lambda v: K2 * twisted(case, -sign * 0.3, 0).apply(v), inwards(x[0]), inwards(b[0])) < 2e-12
+            assert said.count('loading setup') == (sign < 0), said
+        x, _ = case.run(d, 'pyquda', b, dslash='twisted', mu=0.3, call='dslash')
+        op = twisted(case, 0.3, 0)
+        close(x[0], EVEN * op.local_inverse(op.hops(~EVEN * b[0])) / K2)
+        x, said = case.run(d, 'pyquda', b, dslash='twisted', mu=0, norm='mass')
+        assert misses(twisted(case, 0, 0).apply, x[0], b[0]) < 2e-13 and said.count(': wilson\n') == 1, said
+        assert 'dslash_type = ' in case.run(d, 'pyquda', b, 1, dslash='twisted', mu=mu, code=1)  # a header without singlets
+        with without(d, *range(9, 32)) as endpoint:
+            said = case.run(d, 'pyquda', b, dslash='twisted-clover', mu=-mu, code=1, env={'QUARKD_ENDPOINT': endpoint})
+            assert 'UNSUPPORTED' in said and 'too old for flavour' in said, said
+        said = case.run(d, 'chroma', b, clover=case.clover(case.op), mu=mu, code=1)
+        assert 'with a clover term that loadCloverQuda computes' in said, said
         assert d.terminate() == 0
 
 

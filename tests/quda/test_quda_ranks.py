@@ -73,9 +73,10 @@ def links_and_terms_of_milc_chroma_and_tmlqcd(case):
         # recognised from bricks of two sites, too
         x, said = run(case, d, 'milc', b, GRIDS[2], clover=case.clover(case.op, K2))
         assert misses(lambda v: K2 * case.op.apply(v), G5 * x[0], G5 * b[0]) < 2e-13 and 'setup main' in said, said
-        x, said = run(case, d, 'chroma', b, GRIDS[3], clover=case.clover(case.op, name='own'))
-        hop, inverse = case.op.hops, case.op.local_inverse
-        assert misses(lambda v: ~EVEN * (v - inverse(hop(inverse(hop(v)))) / 4), x[0], ~EVEN * b[0]) < 2e-13 and 'setup main' in said, said
+        for grid, late in ((GRIDS[3], 0), (GRIDS[1], 1)):  # QMP's topology before initQuda, or after it
+            x, said = run(case, d, 'chroma', b, grid, clover=case.clover(case.op, name='own'), late=late)
+            hop, inverse = case.op.hops, case.op.local_inverse
+            assert misses(lambda v: ~EVEN * (v - inverse(hop(inverse(hop(v)))) / 4), x[0], ~EVEN * b[0]) < 2e-13 and 'setup main' in said, said
         # links and terms are sent, in parts or by rank 0; another grid finds them
         turn = [np.einsum('ij,...jc->...ic', BASES[qk.BASIS_OPENQCD], f) for f in b]
         for theta, grid, env, sent in (((0.3, 0, -0.7, 1), GRIDS[4], {}, True), ((0.3, 0, -0.7, 1), GRIDS[1], {}, False),
@@ -87,6 +88,9 @@ def links_and_terms_of_milc_chroma_and_tmlqcd(case):
             op = ref.WilsonClover(u, MASS, CSW, ref.PERIODIC)
             assert misses(lambda v: K2 * op.apply(v), np.einsum('ij,...jc->...ic', BASES[qk.BASIS_OPENQCD], x[0]), turn[0]) < 2e-12
             assert (': sent' in said) == sent and ('loading setup' in said) == sent, said
+        x, said = run(case, d, 'tmlqcd', b, GRIDS[2], mu=K2 * 0.4, naive=1, order='t')
+        op = ref.WilsonClover(case.links, MASS, CSW, twist=-0.4)
+        assert misses(lambda v: K2 * op.apply(v), np.einsum('ij,...jc->...ic', BASES[qk.BASIS_OPENQCD], x[0]), turn[0]) < 2e-12
         for kappa, env in ((KAPPA, {}), (0.9 * KAPPA, GATHER)):  # the term is divided by it
             x, said = run(case, d, 'milc', b, GRIDS[2], clover=case.clover(foreign, K2), kappa=kappa, env=env)
             op = (lambda v: K2 * (foreign.apply(v) + foreign.hops(v) / 2) - kappa * foreign.hops(v))
@@ -106,6 +110,8 @@ def what_ends_one_rank_ends_all_with_one_sentence(case):
             assert len(lines) == 1 and lines[0].startswith('quark-quda: '), said
         said = case.run(d, 'pyquda', b, mpi=True, ranks=2, grid='1,1,1,1', code=1)
         assert 'a grid of 1,1,1,1 for 2 ranks' in said, said
+        said = run(case, d, 'chroma', b, GRIDS[1], clover=case.clover(case.op, name='own'), late=2, code=1)
+        assert said.count('a grid of 1,1,1,1 for 2 ranks: initCommsGridQuda says which, or QMP (chroma -geom)') == 1, said
         assert d.terminate() == 0
 
 

@@ -139,7 +139,12 @@ def members_that_would_change_the_operator_are_refused(case):
     with case.daemon('--csw', repr(CSW)) as d:
         for argument, text in ((dict(mu=0.1), 'mu = 0.1'), (dict(clover_rho=0.5), 'clover_rho = 0.5'), (dict(Ls=8), 'Ls = 8 '),
                                (dict(order=1), 'dirac_order = '), (dict(half=1), 'cpu_prec = '), (dict(device=2), 'in the memory of a GPU'),
-                               (dict(dslash='twisted'), 'dslash_type = '), (dict(solution='matpcdag', call='one'), 'solution_type = '),
+                               (dict(dslash='asqtad'), 'dslash_type = '), (dict(dslash='twisted', mu=np.nan), 'mu = nan'),
+                               (dict(dslash='twisted', mu=0.1, epsilon=0.2), 'epsilon = 0.2'), (dict(dslash='twisted', doublet=1), 'twist_flavor = '),
+                               (dict(dslash='twisted', mu=0.1, xi=2), 'isotropic links alone'),
+                               (dict(dslash='twisted-clover', mu=0.1, call='clover'), 'cloverQuda: dslash_type'),
+                               (dict(dslash='twisted', mu=0.1, call='dslash', dagger=1), 'dagger = QUDA_DAG_YES'),
+                               (dict(solution='matpcdag', call='one'), 'solution_type = '),
                                (dict(kappa=0), 'kappa = 0'), (dict(tol=0), 'no residual is asked for'),
                                (dict(sign=0), 'no time slice of the links has the sign')):
             said = case.run(d, 'pyquda', b, 4, flags=ASAN, code=1, **argument)

@@ -35,6 +35,9 @@ static int cores_of(const cpu_set_t *mine, const cpu_set_t *all, int ranks) {
   return cores > 0 ? cores : 1;
 }
 
+bool qk_quda_grid_ready(void) {
+  return grid.ready;
+}
 int qk_quda_rank(void) {
   return grid.rank;
 }
@@ -68,10 +71,14 @@ static void place(qk_quda_map_t map, void *arg) {
                       n / (d[0] * d[1] * d[2])};
     const int rank = map ? map(c, arg) : t_fastest(c);
     if (rank < 0 || rank >= grid.ranks || grid.coord[rank][0] >= 0)
-      qk_quda_refuse("initCommsGridQuda: the map gives rank %d for %d,%d,%d,%d, of %d ranks", rank,
-                     c[0], c[1], c[2], c[3], grid.ranks);
+      qk_quda_refuse("the map of the grid gives rank %d for %d,%d,%d,%d, of %d ranks", rank, c[0],
+                     c[1], c[2], c[3], grid.ranks);
     memcpy(grid.coord[rank], c, sizeof c);
   }
+}
+
+static const char *more(void) {
+  return grid.ranks == 1 ? " (more need quark-quda --mpi mpicc)" : "";
 }
 
 void qk_quda_grid_init(const int dims[4], qk_quda_map_t map, void *arg) {
@@ -88,15 +95,15 @@ void qk_quda_grid_init(const int dims[4], qk_quda_map_t map, void *arg) {
   long product = 1;
   for (int mu = 0; mu < 4; mu++) {
     if (dims[mu] < 1 || dims[mu] > grid.ranks)
-      qk_quda_refuse("initCommsGridQuda: %d parts in direction %d: must be 1 to %d, the ranks",
-                     dims[mu], mu, grid.ranks);
+      qk_quda_refuse("%d parts in direction %d: must be 1 to %d, the ranks%s", dims[mu], mu,
+                     grid.ranks, more());
     product *= dims[mu];
     grid.dims[mu] = dims[mu];
   }
   if (product != grid.ranks)
-    qk_quda_refuse("initCommsGridQuda: a grid of %d,%d,%d,%d for %d ranks%s", dims[0], dims[1],
-                   dims[2], dims[3], grid.ranks,
-                   grid.ranks == 1 ? " (more need quark-quda --mpi mpicc)" : "");
+    qk_quda_refuse("a grid of %d,%d,%d,%d for %d ranks%s: initCommsGridQuda says which, or QMP "
+                   "(chroma -geom)",
+                   dims[0], dims[1], dims[2], dims[3], grid.ranks, more());
   grid.ready = true;
   place(map, arg);
 }

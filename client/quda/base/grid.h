@@ -4,6 +4,7 @@
 #ifndef QUARK_QUDA_GRID_H
 #define QUARK_QUDA_GRID_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -12,7 +13,8 @@ typedef int (*qk_quda_map_t)(const int coord[4], void *arg);
 void qk_quda_grid_comm(void *mpi_comm); /* MPI_Comm *, before the grid is made */
 /* map NULL: t fastest. Once; later calls do nothing. */
 void qk_quda_grid_init(const int dims[4], qk_quda_map_t map, void *arg);
-int qk_quda_rank(void);
+bool qk_quda_grid_ready(void);
+int qk_quda_rank(void); /* 0 until the grid is made */
 int qk_quda_ranks(void);
 void qk_quda_grid_dims(int dims[4]);
 void qk_quda_grid_coord(int rank, int coord[4]);

@@ -1,23 +1,14 @@
 /*
  * As Chroma calls: links times coefficients of the directions (coeff=) with the sign on the last
  * slice, a clover term that it has made itself, which hides mass and csw, with kappa 1/2 and
- * coefficient 1; then invertQuda for the odd sites alone, in the normalisation KAPPA.
+ * coefficient 1; then invertQuda for the odd sites alone, in the normalisation KAPPA. The grid is
+ * that of QMP, whose topology is there before initQuda (-geom), after it (late=1), or not (late=2).
  */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "kit.h"
-
-/* QMP, which Chroma leaves the grid to. */
-static kit_t kit;
-const int *QMP_get_logical_dimensions(void);
-int QMP_get_node_number_from(const int *c);
-const int *QMP_get_logical_dimensions(void) {
-  return kit.grid;
-}
-int QMP_get_node_number_from(const int *c) {
-  return ((c[3] * kit.grid[2] + c[2]) * kit.grid[1] + c[1]) * kit.grid[0] + c[0];
-}
+#include "qmp.h"
 
 typedef struct coefficients {
   double of[4];
@@ -30,20 +21,29 @@ static double complex factor(void *arg, int mu, const int x[4]) {
 }
 
 int main(int argc, char **argv) {
+  kit_t kit;
   kit_begin(&kit, argc, argv);
+  const int late = (int)kit_number(&kit, "late", 0);
   coefficients_t c = {.of = {1, 1, 1, 1}, .last = kit.dims[3] - 1};
   QudaGaugeParam g;
   QudaInvertParam p;
   void *links[4], *term = kit_clover(&kit);
   kit_numbers(&kit, "coeff", 4, c.of);
+  if (!late) QMP_declare_logical_topology(kit.grid, 4);
   initQuda(-1);
+  if (late == 1) QMP_declare_logical_topology(kit.grid, 4);
   kit_gauge_param(&kit, &g);
   g.anisotropy = kit_number(&kit, "xi", 1);
   kit_links(&kit, factor, &c, links);
   loadGaugeQuda(links, &g);
   kit_invert_param(&kit, &p);
   p.kappa = 0.5;
-  p.clover_coeff = 1; /* dummy */
+  p.clover_coeff = 1;                   /* dummy */
+  if (kit_number(&kit, "mu", 0) != 0) { /* which Chroma does not ask for */
+    p.dslash_type = QUDA_TWISTED_CLOVER_DSLASH;
+    p.twist_flavor = QUDA_TWIST_SINGLET;
+    p.mu = kit_number(&kit, "mu", 0);
+  }
   p.mass_normalization = QUDA_KAPPA_NORMALIZATION;
   p.solution_type = QUDA_MATPC_SOLUTION;
   p.matpc_type =

@@ -5,8 +5,8 @@
  *
  * call=: multi (default), one, mat, matdag, dslash, clover, inverse, pc; multigrid=1; and all
  * that the parameters can say: norm=, matpc=, solution=, dagger=1, parity=odd, dslash=wilson,
- * basis=, hq=, absolute=1. device=1: links and fields in the memory of a GPU, 2: fields only said
- * to be. loads=2: all again, with links2=, when the file of pause= is there.
+ * mu=, basis=, hq=, absolute=1. device=1: links and fields in the memory of a GPU, 2: fields only
+ * said to be. loads=2: all again, with links2=, when the file of pause= is there.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,6 +57,8 @@ static void choose_all(const kit_t *kit, QudaInvertParam *p) {
                       dslashes[] = {{"clover", QUDA_CLOVER_WILSON_DSLASH},
                                     {"wilson", QUDA_WILSON_DSLASH},
                                     {"twisted", QUDA_TWISTED_MASS_DSLASH},
+                                    {"twisted-clover", QUDA_TWISTED_CLOVER_DSLASH},
+                                    {"asqtad", QUDA_ASQTAD_DSLASH},
                                     {0}},
                       bases[] = {
                         {"degrand-rossi", QUDA_DEGRAND_ROSSI_GAMMA_BASIS},
@@ -77,9 +79,17 @@ static void choose_all(const kit_t *kit, QudaInvertParam *p) {
   if (p->tol_hq > 0) p->residual_type = QUDA_HEAVY_QUARK_RESIDUAL;
   if (p->tol_hq > 0 && p->tol > 0) p->residual_type |= QUDA_L2_RELATIVE_RESIDUAL;
   if (kit_number(kit, "absolute", 0)) p->residual_type = QUDA_L2_ABSOLUTE_RESIDUAL;
+  if (kit_number(kit, "both", 0)) p->residual_type |= QUDA_L2_RELATIVE_RESIDUAL;
   p->maxiter = (int)kit_number(kit, "maxiter", 10000);
   /* members that others than these would change */
   p->mu = kit_number(kit, "mu", 0);
+  p->epsilon = kit_number(kit, "epsilon", 0);
+#if LOOKALIKE != 1
+  p->twist_flavor = kit_number(kit, "doublet", 0) ? QUDA_TWIST_NONDEG_DOUBLET : QUDA_TWIST_SINGLET;
+#endif
+#if LOOKALIKE != 4
+  p->tm_rho = kit_number(kit, "tm_rho", 0);
+#endif
   p->clover_rho = kit_number(kit, "clover_rho", 0);
   p->Ls = (int)kit_number(kit, "Ls", 1);
   if (kit_number(kit, "order", 0)) p->dirac_order = QUDA_LEX_DIRAC_ORDER;
@@ -202,7 +212,8 @@ int main(int argc, char **argv) {
   for (int load = 0; load < loads; load++) {
     if (load) wait_for_file(kit_text(&kit, "pause", NULL));
     if (load && kit_text(&kit, "links2", NULL)) kit.links_key = "links2";
-    if (p.dslash_type != QUDA_WILSON_DSLASH) load_term(&kit, &g, &p);
+    if (p.dslash_type != QUDA_WILSON_DSLASH && p.dslash_type != QUDA_TWISTED_MASS_DSLASH)
+      load_term(&kit, &g, &p);
     kit_links(&kit, factor, &in, links);
     load_links(&kit, &g, links);
     void *mg = NULL;

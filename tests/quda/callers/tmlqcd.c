@@ -1,7 +1,8 @@
 /*
  * As tmLQCD calls: one load of links that all carry a phase exp(i theta pi / L) of their direction
  * (theta=), which it says is periodic, or the sign on the last time slice (naive=1); the clover
- * term of these links; CHIRAL basis, the absolute residual.
+ * term of these links; CHIRAL basis, the absolute residual. mu=, its 2 kappa mu: twisted; multigrid
+ * is then made with another one (setup_mu=) and updated to it.
  */
 #include <math.h>
 #include <stdio.h>
@@ -41,7 +42,28 @@ int main(int argc, char **argv) {
   p.mass_normalization = QUDA_KAPPA_NORMALIZATION;
   p.gamma_basis = QUDA_CHIRAL_GAMMA_BASIS;
   p.residual_type = QUDA_L2_ABSOLUTE_RESIDUAL;
-  loadCloverQuda(NULL, NULL, &p);
+  const double mu = kit_number(&kit, "mu", 0), setup_mu = kit_number(&kit, "setup_mu", mu);
+  if (mu != 0) {
+    p.dslash_type = kit.csw > 0 ? QUDA_TWISTED_CLOVER_DSLASH : QUDA_TWISTED_MASS_DSLASH;
+    p.matpc_type = kit.csw > 0 ? QUDA_MATPC_EVEN_EVEN : QUDA_MATPC_EVEN_EVEN_ASYMMETRIC;
+    p.twist_flavor = QUDA_TWIST_SINGLET;
+    p.mu = -mu / (2 * kit.kappa);
+  }
+  if (kit.csw > 0) {
+    p.compute_clover = p.compute_clover_inverse = 1;
+    loadCloverQuda(NULL, NULL, &p);
+  }
+  void *mg = NULL;
+  QudaMultigridParam m = newQudaMultigridParam();
+  QudaInvertParam mg_invert = p;
+  if (mu != 0) {
+    m.invert_param = &mg_invert;
+    mg_invert.mu = -setup_mu / (2 * kit.kappa);
+    mg = newMultigridQuda(&m);
+    mg_invert.mu = p.mu;
+    updateMultigridQuda(mg, &m);
+    p.preconditioner = mg;
+  }
   for (int n = 0; n < kit.columns; n++) {
     void *b = kit_source(&kit, n), *x = kit_room(&kit);
     invertQuda(x, b, &p);
@@ -50,6 +72,7 @@ int main(int argc, char **argv) {
     free(x);
     free(b);
   }
+  if (mg) destroyMultigridQuda(mg);
   freeCloverQuda();
   freeGaugeQuda();
   endQuda();

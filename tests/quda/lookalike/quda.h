@@ -1,7 +1,7 @@
 /*
  * Looks like quda.h to those who call the functions that libquda.so serves: their names, members
  * and enumerators, with numbers and an order of our own. Variants, as releases differ, by
- *   LOOKALIKE: 1  true_res is a number; invertMultiSrcQuda takes links, too
+ *   LOOKALIKE: 1  true_res is a number; invertMultiSrcQuda takes links, too; no twisted singlets
  *   2  true_res is an array, invertMultiSrcQuda has three arguments (the default)
  *   3  as 2, with members and enumerators in another order among ones that nobody knows
  *   4  as 2, with functions that nobody knows, without members that came late
@@ -57,10 +57,20 @@ typedef enum { QUDA_RECONSTRUCT_NO, QUDA_RECONSTRUCT_12 } QudaReconstructType;
 typedef enum {
   QUDA_TWISTED_MASS_DSLASH = 2,
   SHIFTED(QUDA_DSLASH) QUDA_CLOVER_WILSON_DSLASH,
+  QUDA_TWISTED_CLOVER_DSLASH,
   QUDA_WILSON_DSLASH,
   QUDA_ASQTAD_DSLASH,
   QUDA_INVALID_DSLASH = QUDA_INVALID_ENUM
 } QudaDslashType;
+typedef enum {
+  QUDA_TWIST_DEG_DOUBLET = 2,
+#if LOOKALIKE != 1
+  SHIFTED(QUDA_TWIST) QUDA_TWIST_SINGLET,
+#endif
+  QUDA_TWIST_NONDEG_DOUBLET,
+  QUDA_TWIST_NO,
+  QUDA_TWIST_INVALID = QUDA_INVALID_ENUM
+} QudaTwistFlavorType;
 typedef enum { QUDA_GCR_INVERTER = 5, QUDA_BICGSTAB_INVERTER, QUDA_CG_INVERTER } QudaInverterType;
 typedef enum {
   QUDA_MATPC_SOLUTION = 4,
@@ -157,6 +167,7 @@ typedef struct QudaInvertParam_s {
   double mass, kappa;
   int Ls;
   double mu, epsilon;
+  QudaTwistFlavorType twist_flavor;
 #if LOOKALIKE != 4
   double tm_rho, distance_pc_alpha0;
   int distance_pc_t0;
