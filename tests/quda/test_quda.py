@@ -425,6 +425,7 @@ def tmlqcd_with_a_twist(case):
         x, said = case.run(d, 'pyquda', b, dslash='twisted', mu=0, norm='mass')
         assert misses(twisted(case, 0, 0).apply, x[0], b[0]) < 2e-13 and said.count(': wilson\n') == 1, said
         assert 'dslash_type = ' in case.run(d, 'pyquda', b, 1, dslash='twisted', mu=mu, code=1)  # a header without singlets
+        assert 'tm_rho = 0.1' in case.run(d, 'pyquda', b, dslash='twisted', mu=mu, tm_rho=0.1, code=1)
         with without(d, *range(9, 32)) as endpoint:
             said = case.run(d, 'pyquda', b, dslash='twisted-clover', mu=-mu, code=1, env={'QUARKD_ENDPOINT': endpoint})
             assert 'UNSUPPORTED' in said and 'too old for flavour' in said, said
