@@ -15,7 +15,7 @@ typedef struct buffer {
 } buffer_t;
 
 struct qk_pinned {
-  const qk_device_t *dev;
+  qk_ops_ctx_t *ctx;
   const qk_host_pages_t *pages;
   size_t bytes;
   int n, pieces; /* pieces: of a buffer */
@@ -77,7 +77,7 @@ static void *work(void *arg) {
     const int piece = p->next++;
     qk_err_t err = {0};
     pthread_mutex_unlock(&p->lock);
-    p->pages->pin(p->dev->ctx, piece_at(p, piece), piece_bytes(p, piece), &err);
+    p->pages->pin(p->ctx, piece_at(p, piece), piece_bytes(p, piece), &err);
     pthread_mutex_lock(&p->lock);
     finish_piece(p, piece, &err);
   }
@@ -87,7 +87,7 @@ static void *work(void *arg) {
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-static qk_status_t map_buffers(qk_pinned_t *p, qk_err_t *err) {
+static qk_status_t map_buffers(qk_pinned_t *p, const qk_device_t *dev, qk_err_t *err) {
   const size_t n = (size_t)p->n;
   p->buffer = qk_calloc(n > 0 ? n : 1, sizeof *p->buffer);
   p->pinned = qk_calloc(n > 0 ? n * (size_t)p->pieces : 1, sizeof *p->pinned);
@@ -95,8 +95,8 @@ static qk_status_t map_buffers(qk_pinned_t *p, qk_err_t *err) {
     return qk_fail(err, QK_NO_MEMORY, "no memory for a table of %d buffers", p->n);
   for (int i = 0; i < p->n; i++) {
     p->buffer[i].left = p->pieces;
-    const qk_status_t status = p->pages->map(p->dev->ctx, p->bytes, &p->buffer[i].data);
-    if (status != QK_OK) return qk_device_explain(p->dev, status, err);
+    const qk_status_t status = p->pages->map(p->ctx, p->bytes, &p->buffer[i].data);
+    if (status != QK_OK) return qk_device_explain(dev, status, err);
   }
   return QK_OK;
 }
@@ -106,7 +106,7 @@ qk_status_t qk_pinned_create(const qk_device_t *dev, const qk_host_pages_t *page
   QK_ASSERT(bytes > 0 && n >= 0);
   qk_pinned_t *p = qk_calloc(1, sizeof *p);
   if (p == NULL) return qk_fail(err, QK_NO_MEMORY, "no memory for buffers of fields under way");
-  p->dev = dev;
+  p->ctx = dev->ctx;
   p->pages = pages;
   p->bytes = bytes;
   p->n = n;
@@ -115,7 +115,7 @@ qk_status_t qk_pinned_create(const qk_device_t *dev, const qk_host_pages_t *page
   p->since = qk_clock_now();
   pthread_mutex_init(&p->lock, NULL);
   pthread_cond_init(&p->news, NULL);
-  const qk_status_t status = map_buffers(p, err);
+  const qk_status_t status = map_buffers(p, dev, err);
   if (status != QK_OK) {
     qk_pinned_destroy(p);
     return status;
@@ -135,9 +135,9 @@ void qk_pinned_destroy(qk_pinned_t *p) {
   pthread_mutex_unlock(&p->lock);
   for (int i = 0; i < p->nthread; i++) pthread_join(p->thread[i], NULL);
   for (int k = 0; p->pinned != NULL && k < p->n * p->pieces; k++)
-    if (p->pinned[k]) p->pages->unpin(p->dev->ctx, piece_at(p, k));
+    if (p->pinned[k]) p->pages->unpin(p->ctx, piece_at(p, k));
   for (int i = 0; p->buffer != NULL && i < p->n; i++)
-    if (p->buffer[i].data != NULL) p->pages->unmap(p->dev->ctx, p->buffer[i].data, p->bytes);
+    if (p->buffer[i].data != NULL) p->pages->unmap(p->ctx, p->buffer[i].data, p->bytes);
   pthread_cond_destroy(&p->news);
   pthread_mutex_destroy(&p->lock);
   qk_free(p->pinned);
@@ -146,6 +146,14 @@ void qk_pinned_destroy(qk_pinned_t *p) {
 }
 
 /* ---- queries --------------------------------------------------------------------------------- */
+
+bool qk_pinned_serves(const qk_pinned_t *pinned, size_t bytes, int n) {
+  return pinned->bytes == bytes && pinned->n >= n;
+}
+
+int64_t qk_pinned_bytes(const qk_pinned_t *pinned) {
+  return pinned == NULL ? 0 : (int64_t)pinned->bytes * pinned->n;
+}
 
 void *qk_pinned_buffer(const qk_pinned_t *pinned, int i) {
   QK_ASSERT(i >= 0 && i < pinned->n);

@@ -123,7 +123,8 @@ static qk_status_t receive_cancel(worker_t *w, const Quark__Engine__CancelFill *
 }
 
 static qk_status_t accept_load(worker_t *w, const Quark__Engine__Load *message, qk_err_t *err) {
-  if (w->setup != NULL) return qk_fail(err, QK_BAD_PROTOCOL, "a configuration is loaded already");
+  if (running(w) || w->nwaiting > 0 || w->round.head.nfill > 0)
+    return qk_fail(err, QK_BAD_PROTOCOL, "LOAD while right-hand sides are in flight");
   return qk_load_parse(message, &w->round.load, err);
 }
 
@@ -273,9 +274,26 @@ static void tell_progress(void *arg, const char *phase, int64_t done, int64_t to
   qk_report_load_progress(arg, phase, done, total);
 }
 
-static qk_status_t build(worker_t *w, qk_loaded_t **setup, qk_err_t *err) {
+/* What is not the setup's own goes; the setup is the caller's. */
+static qk_loaded_t *unload(worker_t *w) {
+  qk_loaded_t *setup = w->setup;
+  qk_correlator_destroy(w->correlator);
+  qk_inflight_destroy(w->inflight);
+  qk_field_io_destroy(w->port);
+  w->correlator = NULL;
+  w->inflight = NULL;
+  w->port = NULL;
+  w->setup = NULL;
+  w->wanted = QK_MG_REFRESH_NONE;
+  w->keep_until = w->smear_until = 0; /* steps are counted anew */
+  w->backlog = 0;
+  w->freed = 0;
+  return setup;
+}
+
+static qk_status_t build(worker_t *w, qk_loaded_t *before, qk_loaded_t **setup, qk_err_t *err) {
   qk_status_t status =
-      qk_loaded_create(w->comm, &w->round.load, tell_progress, w->channel, setup, err);
+      qk_loaded_create(w->comm, &w->round.load, before, tell_progress, w->channel, setup, err);
   if (status != QK_OK) return status;
   qk_clocks_enter(&(*setup)->clocks, "buffers");
   status = qk_field_io_create(qk_loaded_fields(*setup), (*setup)->pinned, &w->port, err);
@@ -289,8 +307,9 @@ static qk_status_t load(worker_t *w) {
   double start = qk_now_ms();
   qk_err_t err = {0};
   qk_loaded_t *setup = NULL;
-  qk_info("worker", "loading %s", w->round.load.gauge);
-  qk_status_t status = build(w, &setup, &err);
+  qk_loaded_t *before = unload(w);
+  qk_info("worker", "loading %s%s", w->round.load.gauge, before != NULL ? " in place" : "");
+  qk_status_t status = build(w, before, &setup, &err);
   if (status == QK_OK) {
     w->setup = setup;
     status = qk_loaded_count_memory(setup);
@@ -304,10 +323,7 @@ static qk_status_t load(worker_t *w) {
             *code != 0 ? ", kernels for compute capability " : "", code, w->seconds, clocks);
     return qk_report_ready(w->channel, setup, w->seconds);
   }
-  qk_inflight_destroy(w->inflight);
-  w->inflight = NULL;
-  qk_field_io_destroy(w->port);
-  w->port = NULL;
+  unload(w);
   qk_loaded_destroy(setup);
   if (status == QK_DEVICE_ERROR || status == QK_COMM_ERROR) {
     *w->err = err;

@@ -201,6 +201,8 @@ qk_status_t qk_report_ready(qk_channel_t *channel, const qk_loaded_t *setup, dou
   body.solver = (char *)qk_choice_word(&qk_choice_solvers, setup->method);
   body.has_link_reals = true;
   body.link_reals = (uint32_t)setup->link_reals;
+  body.has_fingerprint = true;
+  body.fingerprint = setup->fingerprint;
   return send_if(channel, &ENVELOPE(READY, ready, &body));
 }
 

@@ -44,9 +44,12 @@ static qk_status_t init_device(qk_loaded_t *s) {
   return status == QK_OK ? s->ops->info(s->ctx, &s->device) : status;
 }
 
+/* One that was taken over is open. */
 static qk_status_t open_device(const loading_t *in, qk_loaded_t *s) {
-  qk_status_t status = qk_launch_device(
-      in->comm, qk_choice_word(&qk_choice_backends, in->load->backend), &s->ops, &s->ctx, in->err);
+  qk_status_t status = QK_OK;
+  if (s->ctx == NULL)
+    status = qk_launch_device(in->comm, qk_choice_word(&qk_choice_backends, in->load->backend),
+                              &s->ops, &s->ctx, in->err);
   if (status == QK_OK) status = qk_device_explain(&s->dev, init_device(s), in->err);
   return qk_comm_agree(in->comm, status, in->err);
 }
@@ -205,15 +208,18 @@ static double spare_host_memory(const loading_t *in, const qk_loaded_t *s) {
   qk_room_read("", &room);
   if (s->ops->host_memory || !room.bounded) return INFINITY;
   const int64_t reserve = qk_comm_host(in->comm) == 0 ? in->load->reserve : 0;
-  return (double)(room.free - reserve) / qk_comm_local_size(in->comm) -
+  return (double)(room.free - reserve) / qk_comm_local_size(in->comm) +
+         (double)qk_pinned_bytes(s->pinned) -
          (double)s->geom.local_volume * (LINK_SITE_BYTES + term_site_bytes(in));
 }
 
 /* Free memory of all devices, minus a little for the backend. Ranks that compute on one host
- * share its memory, and share it with the front. */
+ * share its memory, and share it with the front. Pinned memory that was taken over is used again,
+ * or goes. */
 static qk_status_t find_memory(const loading_t *in, qk_loaded_t *s, double *host) {
   double least[2] = {-(double)s->device.memory_free, -spare_host_memory(in, s)};
   if (s->ops->host_memory) {
+    least[0] -= (double)qk_pinned_bytes(s->pinned) * qk_comm_local_size(in->comm);
     if (qk_comm_host(in->comm) == 0) least[0] += (double)in->load->reserve;
     least[0] = least[0] < 0 ? least[0] / qk_comm_local_size(in->comm) : 0;
   }
@@ -410,8 +416,14 @@ static qk_status_t begin_pinning(const loading_t *in, qk_loaded_t *s) {
   const bool local = qk_comm_local_size(in->comm) == qk_comm_size(in->comm); /* staging.h */
   const int n = QK_PINNED_STAGING + (local ? s->plan.staging + s->plan.leaving : 0);
   const int threads = s->ops->host_memory ? 0 : qk_launch_spare_threads(in->comm);
-  const qk_status_t status = qk_pinned_create(&s->dev, qk_host_pages(s->ops), (size_t)wire_bytes(s),
-                                              n, threads, &s->pinned, in->err);
+  const size_t bytes = (size_t)wire_bytes(s);
+  qk_status_t status = QK_OK;
+  if (s->pinned == NULL || !qk_pinned_serves(s->pinned, bytes, n)) {
+    qk_pinned_destroy(s->pinned);
+    s->pinned = NULL;
+    status = qk_pinned_create(&s->dev, qk_host_pages(s->ops), bytes, n, threads, &s->pinned,
+                              in->err);
+  }
   return qk_comm_agree(in->comm, status, in->err);
 }
 
@@ -463,14 +475,30 @@ static qk_status_t build(const loading_t *in, qk_loaded_t *s) {
   return qk_device_explain(&s->dev, status, in->err);
 }
 
-qk_status_t qk_loaded_create(qk_comm_t *comm, const qk_load_t *load, qk_progress_fn *progress,
-                             void *arg, qk_loaded_t **setup, qk_err_t *err) {
+/* s NULL: there is no memory for it. */
+static void take_over(qk_loaded_t *s, qk_loaded_t *before, const qk_load_t *load) {
+  if (before != NULL && s != NULL && before->backend == load->backend) {
+    s->ops = before->ops;
+    s->ctx = before->ctx;
+    s->pinned = before->pinned;
+    before->ctx = NULL;
+    before->pinned = NULL;
+  }
+  qk_loaded_destroy(before);
+}
+
+qk_status_t qk_loaded_create(qk_comm_t *comm, const qk_load_t *load, qk_loaded_t *before,
+                             qk_progress_fn *progress, void *arg, qk_loaded_t **setup,
+                             qk_err_t *err) {
   qk_loaded_t *s = qk_calloc(1, sizeof *s);
   const loading_t in = {comm, load, progress, arg, s != NULL ? &s->clocks : NULL, err};
   qk_status_t status = QK_OK;
+  take_over(s, before, load);
   if (s == NULL) status = qk_fail(err, QK_NO_MEMORY, "no memory for a setup");
   status = qk_comm_agree(comm, status, err);
   if (status == QK_OK) {
+    s->backend = load->backend;
+    s->fingerprint = load->fingerprint;
     s->inner = load->inner;
     memcpy(s->phase_t, load->phase[3], sizeof s->phase_t);
     s->has_flavours = qk_values_action(&load->values)->has_flavours;

@@ -1,6 +1,9 @@
 /*
  * loaded.h: the result of LOAD: device, lattice, operator and solver for one gauge configuration.
  *
+ * A process may load one after the other: the next one takes the device over from the one before,
+ * and the pinned memory if that serves it.
+ *
  * Collective. Errors, the same on all ranks, leave nothing behind: those of gauge.h for the file,
  * QK_BAD_GEOMETRY for extents and grid, QK_NO_DEVICE, QK_DEVICE_MEMORY, QK_BAD_ARGUMENT for
  * parameters. After QK_DEVICE_ERROR or QK_COMM_ERROR the process cannot continue.
@@ -44,15 +47,19 @@ typedef struct qk_loaded {
   int64_t memory_free; /* before the load, less 3 %, the least of all ranks; on the CPU a share */
   qk_clocks_t clocks;  /* of its creation, on this rank */
   double phase_t[2];   /* boundary factor of the operator in t */
+  qk_backend_t backend; /* as it was asked for */
+  uint64_t fingerprint; /* of the LOAD */
   bool has_flavours;   /* of the action (actions.h) */
   int vectors;         /* of a right-hand side (actions.h): 1 or more */
   int64_t device_bytes, host_bytes; /* sums over the ranks, by qk_loaded_count_memory */
 } qk_loaded_t;
 
 /* progress is called on every rank that was given one, with phases "device", "read", "check",
- * "upload", "clover", "multigrid", "solver" (and those of qk_gauge_read and qk_mg_create). */
-qk_status_t qk_loaded_create(qk_comm_t *comm, const qk_load_t *load, qk_progress_fn *progress,
-                             void *arg, qk_loaded_t **setup, qk_err_t *err);
+ * "upload", "clover", "multigrid", "solver" (and those of qk_gauge_read and qk_mg_create).
+ * before: of this comm, which nothing uses any more; it ends, whatever this returns. NULL: none. */
+qk_status_t qk_loaded_create(qk_comm_t *comm, const qk_load_t *load, qk_loaded_t *before,
+                             qk_progress_fn *progress, void *arg, qk_loaded_t **setup,
+                             qk_err_t *err);
 void qk_loaded_destroy(qk_loaded_t *setup); /* NULL-safe */
 
 /* Device and geometry of the fields of its solvers: with all vectors of a right-hand side. */

@@ -75,8 +75,6 @@ def a_bad_load_leaves_the_engine_alive(case):
             assert status in (None, failed.status), (load, failed)
         e.load(GAUGE)
         assert e.ready().slots == 2
-        e.load(GAUGE)
-        assert e.expect('load_failed').status == BAD_PROTOCOL
         assert e.stop() == 0
 
 

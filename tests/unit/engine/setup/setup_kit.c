@@ -24,7 +24,7 @@ qk_load_t a_load(const char *gauge, const char *solver, qk_prec_t inner, int nsl
 qk_status_t open_load(const qk_load_t *load, loaded_t *l, qk_err_t *err) {
   *l = (loaded_t){0};
   cr_assert_eq(qk_comm_self_create(&l->comm, err), QK_OK);
-  return qk_loaded_create(l->comm, load, NULL, NULL, &l->setup, err);
+  return qk_loaded_create(l->comm, load, NULL, NULL, NULL, &l->setup, err);
 }
 
 loaded_t must_load(const qk_load_t *load) {
