@@ -50,11 +50,28 @@ static bool on_note(void *arg, const char *key, const char *value, qk_err_t *why
   return true;
 }
 
+/* Whether another setup has this engine now: the front has ended before it could forget the note. */
+static bool is_handed_over(const list_t *list, int i) {
+  const qk_adopted_t *l = &list->at[i];
+  for (int k = 0; k < list->n; k++)
+    if (list->at[k].setup > l->setup && list->at[k].process.pid == l->process.pid &&
+        list->at[k].process.start == l->process.start)
+      return true;
+  return false;
+}
+
 int qk_adopt_list(qk_journal_t *journal, qk_adopted_t at[QK_ADOPTED_MAX]) {
   list_t list = {.at = at};
   qk_err_t err = {0};
   if (qk_journal_each_note(journal, PREFIX, on_note, &list, &err) != QK_OK)
     qk_error("journal", "%s", err.text);
+  for (int i = 0; i < list.n;)
+    if (is_handed_over(&list, i)) {
+      qk_adopt_forget(journal, at[i].setup);
+      at[i] = at[--list.n];
+    } else {
+      i++;
+    }
   return list.n;
 }
 

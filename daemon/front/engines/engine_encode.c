@@ -37,7 +37,8 @@ static size_t list_multigrid(const qk_settings_t *s, Quark__Setting *setting,
 }
 
 uint8_t *qk_engine_encode_load(const qk_settings_t *s, const char *checkpoint,
-                               const qk_engine_start_t *start, int64_t reserve, size_t *bytes) {
+                               const qk_engine_start_t *start, uint64_t fingerprint,
+                               int64_t reserve, size_t *bytes) {
   Quark__Engine__Load load = QUARK__ENGINE__LOAD__INIT;
   Quark__Setting setting[QK_MG_KEY_COUNT], *settings[QK_MG_KEY_COUNT];
   qk_operator_fields_t fields;
@@ -69,6 +70,8 @@ uint8_t *qk_engine_encode_load(const qk_settings_t *s, const char *checkpoint,
   load.staging = (uint32_t)s->staging;
   load.has_reserve = true;
   load.reserve = (uint64_t)reserve;
+  load.has_fingerprint = fingerprint != 0;
+  load.fingerprint = fingerprint;
   load.n_multigrid = list_multigrid(s, setting, settings);
   load.multigrid = settings;
   load.checkpoint = checkpoint[0] ? (char *)checkpoint : NULL;

@@ -57,6 +57,9 @@ typedef struct qk_setup {
   char term_memory[160];
   qk_engine_start_t start; /* these, for the supervisor */
   qk_supervisor_t *supervisor;
+  /* What takes its place, its engine and, but for that of another name, its name, once what was
+   * accepted for this one has ended: it is in no table before. NULL: none. */
+  struct qk_setup *successor;
   bool started;      /* its engine may run */
   bool again;        /* it was rejected for lack of memory, and will be tried again */
   bool make_default; /* make it the default as soon as it is ready */
@@ -66,7 +69,7 @@ typedef struct qk_setup {
       /* not QK_OK: rejected, or no engine starts; it stays listed until its table entry is
        * needed */
       failed;
-  char text[QK_TEXT_MAX]; /* why */
+  char text[QK_TEXT_MAX]; /* why; else what was dropped to make room for it */
   int64_t open;           /* right-hand sides that have not ended */
   double used_at;         /* when the last of them ended, or the setup was loaded */
   qk_link_t quarantined;  /* right-hand sides that were in flight when an engine was lost */
@@ -80,6 +83,11 @@ typedef struct qk_setup {
   qk_pace_t pace;
   double busy_since; /* time when the first slot was filled after all were free */
 } qk_setup_t;
+
+/* The one that its place in the table stands for. */
+static inline const qk_setup_t *qk_setup_current(const qk_setup_t *setup) {
+  return setup->successor ? setup->successor : setup;
+}
 
 /* The scheduler's queue for contractions. */
 static inline int qk_setup_contract_queue(const qk_setup_t *setup) {

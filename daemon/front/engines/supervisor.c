@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include <zmq.h>
 
+#include "daemon/base/assert.h"
 #include "daemon/base/mem.h"
 #include "daemon/base/room.h"
 #include "daemon/front/engines/checkpoint_path.h"
@@ -33,7 +34,8 @@ struct qk_supervisor {
   qk_zsock_t *sock; /* of its own, as it outlives a detach by one turn of the loop */
   int generation, failures;
   int adopted;          /* the generation that was taken over from the front before; 0: none */
-  uint64_t fingerprint; /* of the engine */
+  uint64_t fingerprint; /* of what the engine is for */
+  bool told;            /* it has got the LOAD of that */
   bool adopting,
       asked;         /* it is one of the front before, and has not answered ADOPT; ADOPT is out */
   uint64_t nonce;    /* of ADOPT */
@@ -174,7 +176,9 @@ static bool send_load(qk_supervisor_t *w) {
   size_t bytes;
   const qk_budget_t *memory = w->site.memory;
   const int64_t left = memory && memory->limit > memory->used ? memory->limit - memory->used : 0;
-  uint8_t *load = qk_engine_encode_load(w->settings, w->checkpoint, w->site.start, left, &bytes);
+  uint8_t *load = qk_engine_encode_load(w->settings, w->checkpoint, w->site.start, w->fingerprint,
+                                        left, &bytes);
+  w->told = true;
   return send_message(w, load, bytes);
 }
 
@@ -210,52 +214,20 @@ static const char *on_hello(qk_supervisor_t *w, const Quark__Engine__EngineHello
   return told ? NULL : "it takes no LOAD";
 }
 
-/* Copies take the place of what was there before. */
-static void keep_multigrid(qk_engine_info_t *info, const Quark__MultigridReport *mg) {
-  if (info->multigrid) quark__multigrid_report__free_unpacked(info->multigrid, NULL);
-  info->multigrid = mg ? (Quark__MultigridReport *)qk_control_copy(&mg->base) : NULL;
-}
-
-static void keep_memory(qk_engine_info_t *info, const Quark__MemoryReport *memory) {
-  if (info->memory) quark__memory_report__free_unpacked(info->memory, NULL);
-  info->memory = memory ? (Quark__MemoryReport *)qk_control_copy(&memory->base) : NULL;
-}
-
+/* Of an adopted engine it may be of another LOAD: it has not got the one of this setup. */
 static const char *on_ready(qk_supervisor_t *w, const Quark__Engine__Ready *r) {
-  qk_engine_info_t *info = &w->info;
-  qk_shape_t shape = qk_shape_usual();
   if (w->state != QK_SUPERVISOR_LOADING) return "READY without LOAD";
-  if (r->n_dims != 4 || r->n_grid != 4) return "READY whose geometry does not have 4 numbers";
-  memcpy(shape.dims, r->dims, sizeof shape.dims);
-  if (r->has_site_reals) shape.site_reals = r->site_reals;
-  if (r->has_columns) shape.columns = r->columns;
-  const char *wrong = qk_shape_check(&shape);
+  if (r->fingerprint != w->fingerprint) {
+    if (w->told) return "READY of another LOAD";
+    qk_info("worker", "%sits engine has another setup loaded", w->label);
+    return send_load(w) ? NULL : "it takes no LOAD";
+  }
+  const char *wrong = qk_engine_info_ready(&w->info, w->settings, r);
   if (wrong) return wrong;
-  if (r->slots < 1 || r->slots > QK_SLOTS_MAX) return "READY with a number of slots out of range";
-  if (r->has_inflight && (r->inflight < r->slots || r->inflight > QK_INFLIGHT_MAX))
-    return "READY with a number of in-flight entries out of range";
-  info->shape = shape;
-  memcpy(info->grid, r->grid, sizeof info->grid);
-  snprintf(info->backend, sizeof info->backend, "%s", r->backend);
-  snprintf(info->device, sizeof info->device, "%s", r->device);
-  snprintf(info->format, sizeof info->format, "%s", r->format);
-  info->ranks = r->ranks;
-  info->slots = r->slots;
-  info->inflight = r->has_inflight ? r->inflight : r->slots;
-  info->plaquette = r->plaquette;
-  info->digest = r->digest;
-  info->unitarity = r->unitarity;
-  info->device_bytes = r->device_bytes;
-  info->host_bytes = r->host_bytes;
-  info->load_seconds = r->seconds;
-  snprintf(info->solver, sizeof info->solver, "%s",
-           r->solver ? r->solver : qk_settings_solver(w->settings));
-  info->link_reals =
-      r->has_link_reals ? r->link_reals : (uint32_t)qk_settings_link_reals(w->settings);
-  keep_multigrid(info, r->multigrid);
-  keep_memory(info, r->memory);
-  qk_start_clocks_read(&info->start, r);
-  info->loaded = true;
+  if (!w->told)
+    qk_info("worker", "%sengine adopted in %.3f s, nothing was loaded again", w->label,
+            now_of(w) - w->adopted_at);
+  w->told = true;
   w->failures = 0;
   w->state = QK_SUPERVISOR_READY;
   w->events->ready(w->arg);
@@ -269,33 +241,17 @@ static const char *on_load_failed(qk_supervisor_t *w, const Quark__Engine__LoadF
   return NULL;
 }
 
-static void on_heartbeat(qk_supervisor_t *w, const Quark__Engine__Heartbeat *h) {
-  if (h->steps != w->info.steps) w->info.stepped_at = now_of(w);
-  w->info.steps = h->steps;
-  if (h->has_device_bytes) w->info.device_bytes = h->device_bytes;
-  if (h->has_host_bytes) w->info.host_bytes = h->host_bytes;
-}
-
-static void on_load_progress(qk_supervisor_t *w, const Quark__Engine__LoadProgress *p) {
-  snprintf(w->info.phase, sizeof w->info.phase, "%s", p->phase);
-  w->info.done = p->done;
-  w->info.total = p->total;
-}
-
 /* Until the engine answers ADOPT what comes was meant for the front before. */
 static const char *on_early_message(qk_supervisor_t *w, const Quark__Engine__EngineMessage *m) {
   if (m->body_case == QUARK__ENGINE__ENGINE_MESSAGE__BODY_LOAD_PROGRESS)
-    on_load_progress(w, m->load_progress);
+    qk_engine_info_progress(&w->info, m->load_progress);
   if (m->body_case == QUARK__ENGINE__ENGINE_MESSAGE__BODY_FATAL) return m->fatal->text;
   if (m->body_case != QUARK__ENGINE__ENGINE_MESSAGE__BODY_HELLO || !m->hello->has_nonce ||
       m->hello->nonce != w->nonce)
     return NULL;
   const char *fault = on_hello(w, m->hello);
   if (!fault) w->generation = w->adopted = 1;
-  if (!fault && m->hello->loaded)
-    qk_info("worker", "%sengine adopted in %.3f s, nothing was loaded again", w->label,
-            now_of(w) - w->adopted_at);
-  else if (!fault)
+  if (!fault && !m->hello->loaded)
     qk_info("worker", "%sengine adopted: nothing is loaded yet", w->label);
   return fault;
 }
@@ -309,7 +265,7 @@ static const char *on_message(qk_supervisor_t *w, const Quark__Engine__EngineMes
   case QUARK__ENGINE__ENGINE_MESSAGE__BODY_HELLO:
     return on_hello(w, m->hello);
   case QUARK__ENGINE__ENGINE_MESSAGE__BODY_LOAD_PROGRESS:
-    on_load_progress(w, m->load_progress);
+    qk_engine_info_progress(&w->info, m->load_progress);
     return NULL;
   case QUARK__ENGINE__ENGINE_MESSAGE__BODY_READY:
     return on_ready(w, m->ready);
@@ -330,10 +286,10 @@ static const char *on_message(qk_supervisor_t *w, const Quark__Engine__EngineMes
     w->events->contracted(w->arg, m->contracted);
     return NULL;
   case QUARK__ENGINE__ENGINE_MESSAGE__BODY_HEARTBEAT:
-    on_heartbeat(w, m->heartbeat);
+    qk_engine_info_heartbeat(&w->info, m->heartbeat, now_of(w));
     return NULL;
   case QUARK__ENGINE__ENGINE_MESSAGE__BODY_MULTIGRID:
-    keep_multigrid(&w->info, m->multigrid->multigrid);
+    qk_engine_info_multigrid(&w->info, m->multigrid->multigrid);
     return NULL;
   case QUARK__ENGINE__ENGINE_MESSAGE__BODY_FATAL:
     return m->fatal->text;
@@ -437,7 +393,7 @@ static void try_start(qk_supervisor_t *w, double now) {
   w->heard = awake(w);
   w->ping_at = now;
   w->state = QK_SUPERVISOR_STARTING;
-  w->late = false;
+  w->late = w->told = false;
   if (start(w, &err) != QK_OK)
     lose(w, err.text);
   else
@@ -530,6 +486,45 @@ void qk_supervisor_tick(qk_supervisor_t *w, double now) {
   }
 }
 
+bool qk_supervisor_is_free(const qk_supervisor_t *w) {
+  switch (w->state) {
+  case QK_SUPERVISOR_DOWN:
+  case QK_SUPERVISOR_STARTING:
+  case QK_SUPERVISOR_REFUSED:
+    return true;
+  case QK_SUPERVISOR_READY:
+    return !qk_supervisor_saving(w);
+  default:
+    return false;
+  }
+}
+
+/* In the journal it is the new setup's before it has got the LOAD. */
+void qk_supervisor_hand_over(qk_supervisor_t *w, qk_supervisor_t *to) {
+  QK_ASSERT(qk_supervisor_is_free(w) && !to->process && !to->socket);
+  const int64_t before = *w->site.id;
+  w->site = to->site;
+  w->settings = to->settings;
+  w->events = to->events;
+  w->arg = to->arg;
+  memcpy(w->checkpoint, to->checkpoint, sizeof w->checkpoint);
+  memcpy(w->label, to->label, sizeof w->label);
+  qk_supervisor_destroy(to);
+  qk_engine_info_clear(&w->info);
+  w->fingerprint = qk_engine_argv_fingerprint(w->settings, w->site.program, w->checkpoint);
+  w->generation = w->state == QK_SUPERVISOR_DOWN ? 0 : 1;
+  w->adopted = w->failures = 0;
+  w->last_error[0] = '\0';
+  w->late = false;
+  if (qk_process_running(w->process) && qk_engine_argv_lasts(w->settings)) {
+    note_process(w);
+    qk_adopt_forget(w->site.journal, before);
+  }
+  if (w->state != QK_SUPERVISOR_READY && w->state != QK_SUPERVISOR_REFUSED) return;
+  w->state = QK_SUPERVISOR_LOADING;
+  if (!send_load(w)) lose(w, "it takes no LOAD");
+}
+
 void qk_supervisor_load_again(qk_supervisor_t *w) {
   if (w->state != QK_SUPERVISOR_REFUSED) return;
   w->state = QK_SUPERVISOR_LOADING;
@@ -580,7 +575,6 @@ void qk_supervisor_destroy(qk_supervisor_t *w) {
   close_socket(w);
   if (qk_process_running(w->process)) forget_process(w);
   qk_process_release(w->process);
-  keep_multigrid(&w->info, NULL);
-  keep_memory(&w->info, NULL);
+  qk_engine_info_clear(&w->info);
   qk_free(w);
 }

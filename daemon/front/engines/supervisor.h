@@ -5,6 +5,7 @@
  *   DOWN --start--> STARTING --HELLO--> LOADING --READY--> READY
  *     ^________________|___________________|_________________|   lost: ended, bad message, silent
  *   LOADING --LOAD_FAILED--> REFUSED, until it is stopped or lost
+ *   READY, REFUSED --handed over--> LOADING   (in place: of another setup)
  *   DOWN --take over--> LOADING --HELLO, READY--> READY   (ADOPT: of an earlier front)
  *   any --stop--> STOPPING --> STOPPED
  *
@@ -18,7 +19,7 @@
 
 #include "daemon/front/engines/adopt.h"
 #include "daemon/front/engines/engine_encode.h"
-#include "daemon/front/engines/start_clocks.h"
+#include "daemon/front/engines/engine_info.h"
 #include "daemon/front/host/loop.h"
 #include "daemon/front/job/job.h"
 #include "daemon/front/settings/settings.h"
@@ -34,25 +35,6 @@ typedef enum qk_supervisor_state {
   QK_SUPERVISOR_STOPPING,
   QK_SUPERVISOR_STOPPED
 } qk_supervisor_state_t;
-
-/* The engine's report of itself; kept after the engine is lost. */
-typedef struct qk_engine_info {
-  bool loaded; /* was READY at least once: shape to load_seconds are known */
-  uint64_t pid;
-  qk_shape_t shape;
-  uint32_t ranks, grid[4], slots,
-      inflight; /* inflight: 0 .. inflight-1 can be filled, slots of them are solved at a time */
-  char backend[32], device[128], format[64], phase[64], solver[32];
-  uint64_t done, total; /* of phase */
-  double plaquette, unitarity, load_seconds;
-  uint64_t digest, device_bytes, host_bytes;
-  uint32_t link_reals;
-  uint64_t steps;    /* of the solver, since the engine started */
-  double stepped_at; /* seconds of the loop's clock: when the steps last increased */
-  Quark__MultigridReport *multigrid; /* NULL: there is none */
-  Quark__MemoryReport *memory;
-  qk_start_clocks_t start; /* what load_seconds went on */
-} qk_engine_info_t;
 
 typedef struct qk_supervisor_events {
   void (*ready)(void *arg);
@@ -115,6 +97,14 @@ void qk_supervisor_stop(qk_supervisor_t *supervisor, double now); /* answered by
 
 /* Only if REFUSED: sends the same LOAD once more. */
 void qk_supervisor_load_again(qk_supervisor_t *supervisor);
+
+/* Whether it could load another setup now: no engine runs, or one that is not busy, and which
+ * writes no checkpoint. */
+bool qk_supervisor_is_free(const qk_supervisor_t *supervisor);
+/* Only if it is free, and nothing is in flight: the engine, with its process, is for the setup of
+ * `to` from now on, and loads that. `to` has not been ticked yet; it is freed, and the supervisor
+ * has its place. */
+void qk_supervisor_hand_over(qk_supervisor_t *supervisor, qk_supervisor_t *to);
 
 /* Only if READY. False: the message was not sent; nothing happened, try again later. */
 bool qk_supervisor_fill(qk_supervisor_t *supervisor, uint32_t entry, uint64_t serial,

@@ -31,11 +31,17 @@ static bool on_note(void *unused, const char *key, const char *value, qk_err_t *
   return qk_rows_check_note(key, value, why) == QK_OK;
 }
 
-/* That of the command line is there under its name in any case. */
-static bool is_named(const qk_setup_t *setup) {
+/* Of that name. That of the command line is there under its name in any case. */
+static qk_setup_t *find_named(const qk_setup_t *setup) {
   const qk_service_t *service = setup->service;
-  if (!setup->owner[0] && strcmp(setup->name, service->settings->setup_name) == 0) return false;
-  return qk_setups_named(service, setup->owner, setup->name) != NULL;
+  if (!setup->owner[0] && strcmp(setup->name, service->settings->setup_name) == 0) return NULL;
+  return qk_setups_named(service, setup->owner, setup->name);
+}
+
+/* It is only there for its requests. */
+static void send_away(scene_t *scene, qk_setup_t *setup) {
+  setup->next = scene->away;
+  scene->away = setup;
 }
 
 /* One that this command line forbids is no damage: its operator says what is to become of it. */
@@ -55,11 +61,16 @@ static bool on_setup(void *arg, const qk_setup_row_t *row, qk_err_t *why) {
   setup->shape = shape;
   setup->digest = digest;
   if (row->dropped) {
-    setup->next = scene->away;
-    scene->away = setup;
+    send_away(scene, setup);
     return true;
   }
-  if (is_named(setup))
+  qk_setup_t *named = find_named(setup);
+  if (named && setup->owner[0] && named->id < setup->id) { /* it was to end with this row */
+    qk_setups_supersede(named);
+    send_away(scene, named);
+    named = NULL;
+  }
+  if (named)
     qk_fail(why, QK_BAD_FORMAT, "another setup is named %s", setup->name);
   else if (qk_setups_place(setup, why) == QK_OK)
     return true;
@@ -449,6 +460,7 @@ static qk_status_t restore(qk_service_t *service, qk_err_t *err) {
   if (status == QK_OK) status = qk_filing_resume(service, err);
   if (status == QK_OK) bind_setups(service);
   if (status == QK_OK) forget_again(service);
+  if (status == QK_OK) qk_setups_bring_together(service, scene.away);
   put_away(&scene);
   if (status != QK_OK) return status;
   qk_journal_find_orphans(service->journal);

@@ -153,6 +153,11 @@ static void fail(const qk_service_t *service, int exit_code, qk_status_t status,
 
 static void on_refused(void *arg, qk_status_t status, const char *text) {
   qk_setup_t *setup = arg;
+  if (setup->successor) { /* which has another LOAD for this engine */
+    qk_info("worker", "%s: not loaded: %s: %s", setup->name, qk_status_name(status), text);
+    fail_waiting(setup, text);
+    return;
+  }
   if (qk_setups_make_room(setup, status)) return;
   qk_error("worker", "%s: setup rejected: %s: %s", setup->name, qk_status_name(status), text);
   if (setup != setup->service->primary) {

@@ -130,6 +130,11 @@ void qk_limits_reread(qk_service_t *service) {
     if (service->setup[m]) {
       service->setup[m]->settings.engine_timeout = s->engine_timeout;
       service->setup[m]->settings.start_timeout = s->start_timeout;
+      qk_setup_t *successor = service->setup[m]->successor;
+      if (successor) {
+        successor->settings.engine_timeout = s->engine_timeout;
+        successor->settings.start_timeout = s->start_timeout;
+      }
     }
   for (int i = 0; i < service->sessions.count; i++)
     limit_user(service, service->sessions.at[i]->user);

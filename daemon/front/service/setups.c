@@ -1,5 +1,3 @@
-#include "daemon/front/service/setups.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,90 +5,10 @@
 #include "daemon/base/log.h"
 #include "daemon/front/service/fields.h"
 #include "daemon/front/service/queue.h"
+#include "daemon/front/service/setups_impl.h"
 #include "daemon/front/settings/operator.h"
 #include "daemon/front/settings/setup_request.h"
 #include "proto/control.h"
-
-/* ---- the journal ----------------------------------------------------------------------------- */
-
-/* After what says the action. */
-static void add_boundary(const qk_settings_t *s, char text[QK_OPERATOR_MAX]) {
-  size_t n = strlen(text);
-  n += (size_t)snprintf(text + n, QK_OPERATOR_MAX - n, " boundary");
-  for (int i = 0; i < 8; i++)
-    n += (size_t)snprintf(text + n, QK_OPERATOR_MAX - n, " %.17g", s->boundary[i]);
-}
-
-static void write_operator(const qk_settings_t *s, char text[QK_OPERATOR_MAX]) {
-  qk_values_text(&s->op, QK_TEXT_CANONICAL, text);
-  add_boundary(s, text);
-}
-
-bool qk_setups_is_operator(const qk_settings_t *s, const char *note) {
-  char now[QK_OPERATOR_MAX];
-  write_operator(s, now);
-  if (strcmp(note, now) == 0) return true;
-  if (!qk_values_are_plain(&s->op)) return false;
-  snprintf(now, sizeof now, "kappa %.17g csw %.17g", qk_values_kappa(&s->op),
-           qk_operator_csw(&s->op)); /* as version 0.1 wrote it */
-  add_boundary(s, now);
-  return strcmp(note, now) == 0;
-}
-
-void qk_setups_note(const qk_setup_t *setup) {
-  qk_journal_t *journal = setup->service->journal;
-  char op[QK_OPERATOR_MAX], lattice[QK_LATTICE_MAX];
-  qk_journal_lattice(&setup->shape, setup->digest, lattice);
-  if (setup->id > 0) {
-    qk_journal_note_setup(journal, setup->id, lattice);
-    return;
-  }
-  write_operator(&setup->settings, op);
-  qk_journal_note_soon(journal, "operator", op);
-  qk_journal_note_soon(journal, "lattice", lattice);
-}
-
-static qk_status_t check_journal(const qk_setup_t *setup, qk_err_t *err) {
-  const qk_journal_t *journal = setup->service->journal;
-  const char *trouble = qk_journal_trouble(journal);
-  if (trouble) return qk_fail(err, QK_BUSY, "%s", trouble);
-  if (!qk_journal_waits(journal, qk_service_now(setup->service))) return QK_OK;
-  return qk_fail(err, QK_BUSY,
-                 "the journal waits for its disk, which is slow now: look at the disk of "
-                 "%.300s, or try again",
-                 setup->service->settings->state);
-}
-
-/* A new setup is there for the next front, too. */
-static qk_status_t record(qk_setup_t *setup, qk_err_t *err) {
-  if (!setup->load) return QK_OK; /* it is there always */
-  if (check_journal(setup, err) != QK_OK) return err->code;
-  return qk_journal_add_setup(setup->service->journal, setup->load, setup->load_bytes, &setup->id,
-                              err);
-}
-
-/* It is not any more, but for what is open. */
-static qk_status_t record_end(const qk_setup_t *setup, qk_err_t *err) {
-  const qk_status_t status = check_journal(setup, err);
-  return status == QK_OK ? qk_journal_end_setup(setup->service->journal, setup->id, err) : status;
-}
-
-/* The same where nobody is told. */
-static void drop_record(const qk_setup_t *setup) {
-  qk_journal_leave_setup(setup->service->journal, setup->id);
-}
-
-void qk_setups_forget(const qk_setup_t *setup) {
-  qk_journal_drop_setup(setup->service->journal, setup->id);
-}
-
-static qk_status_t record_default(const qk_setup_t *setup, qk_err_t *err) {
-  char id[24];
-  const qk_status_t status = check_journal(setup, err);
-  if (status != QK_OK) return status;
-  snprintf(id, sizeof id, "%lld", (long long)setup->id);
-  return qk_journal_put_note(setup->service->journal, "default", id, err);
-}
 
 /* ---- coming -------------------------------------------------------------------------------- */
 
@@ -110,7 +28,7 @@ qk_status_t qk_setups_place(qk_setup_t *setup, qk_err_t *err) {
   return QK_OK;
 }
 
-static void displace(qk_setup_t *setup) {
+void qk_setups_displace(qk_setup_t *setup) {
   setup->service->setup[setup->index] = NULL;
   setup->index = -1;
   qk_fields_let_go(setup);
@@ -211,7 +129,7 @@ qk_setup_t *qk_setups_bring_back(qk_service_t *service, const qk_setup_row_t *ro
   return setup;
 }
 
-static qk_status_t start(qk_setup_t *setup, qk_err_t *err) {
+qk_status_t qk_setups_equip(qk_setup_t *setup, qk_err_t *err) {
   qk_service_t *service = setup->service;
   qk_supervisor_site_t site = service->site;
   site.setup = setup->load ? setup->site_name : "";
@@ -232,8 +150,12 @@ qk_status_t qk_setups_start(qk_service_t *service, qk_err_t *err) {
   qk_adopted_t left[QK_ADOPTED_MAX];
   qk_status_t status = QK_OK;
   const int n = qk_adopt_list(service->journal, left);
-  for (int m = 0; m < QK_SETUPS_MAX && status == QK_OK; m++)
-    if (service->setup[m]) status = start(service->setup[m], err);
+  for (int m = 0; m < QK_SETUPS_MAX && status == QK_OK; m++) {
+    qk_setup_t *setup = service->setup[m];
+    if (setup) status = qk_setups_equip(setup, err);
+    if (setup && setup->successor && status == QK_OK)
+      status = qk_setups_equip(setup->successor, err);
+  }
   for (int i = 0; i < n && status == QK_OK; i++) {
     const qk_setup_t *setup = with_id(service, left[i].setup);
     if (setup)
@@ -275,8 +197,8 @@ typedef struct whose {
   const char *owner; /* NULL: anybody's */
 } whose_t;
 
-/* Lets one go that is idle, but not `other`. False: there is none. */
-static bool evict(qk_service_t *service, const qk_setup_t *other, whose_t whose) {
+/* One that is idle, but not `other`; NULL: there is none. */
+static qk_setup_t *find_idle(const qk_service_t *service, const qk_setup_t *other, whose_t whose) {
   qk_setup_t *oldest = NULL;
   for (int m = 0; m < QK_SETUPS_MAX; m++) {
     qk_setup_t *setup = service->setup[m];
@@ -287,11 +209,27 @@ static bool evict(qk_service_t *service, const qk_setup_t *other, whose_t whose)
     if (whose.owner && strcmp(setup->owner, whose.owner) != 0) continue;
     if (!oldest || goes_before(setup, oldest)) oldest = setup;
   }
-  if (!oldest) return false;
-  qk_info("setups", "dropping %s to make room: idle for %.0f s", oldest->name,
-          qk_service_now(service) - oldest->used_at);
-  drop_record(oldest);
-  end(oldest);
+  return oldest;
+}
+
+/* Who has loaded the setup is told what goes for it. limit: why. */
+static void tell_dropped(qk_setup_t *setup, const qk_setup_t *idle, const char *limit) {
+  const double seconds = qk_service_now(setup->service) - idle->used_at;
+  const bool named = !idle->owner[0] || strcmp(idle->owner, setup->owner) == 0;
+  const size_t n = strlen(setup->text);
+  qk_info("setups", "dropping %s to make room for %s (%s): idle for %.0f s", idle->site_name,
+          setup->site_name, limit, seconds);
+  snprintf(setup->text + n, sizeof setup->text - n, "%ssetup %s was dropped to make room: idle for %.0f s (%s)",
+           n ? "; " : "", named ? idle->name : "of another user", seconds, limit);
+}
+
+/* Lets one go that is idle. False: there is none. */
+static bool evict(qk_setup_t *setup, whose_t whose, const char *limit) {
+  qk_setup_t *idle = find_idle(setup->service, setup, whose);
+  if (!idle) return false;
+  tell_dropped(setup, idle, limit);
+  qk_setups_drop_record(idle);
+  end(idle);
   return true;
 }
 
@@ -301,37 +239,54 @@ static bool any_ending(const qk_service_t *service) {
   return false;
 }
 
-/* One more can come; owner NULL: a public one. */
-static qk_status_t make_place(qk_service_t *service, const char *owner, qk_err_t *err) {
+/* It can come beside the others. */
+static qk_status_t make_place(qk_setup_t *setup, qk_err_t *err) {
+  qk_service_t *service = setup->service;
   const int most = (int)service->settings->max_setups;
+  const bool private = setup->owner[0];
+  char limit[48];
   int n = 0;
   for (int m = 0; m < QK_SETUPS_MAX; m++) {
-    const qk_setup_t *setup = service->setup[m];
-    n += setup && setup->failed == QK_OK && !setup->ending;
+    const qk_setup_t *other = service->setup[m];
+    n += other && other->failed == QK_OK && !other->ending;
   }
-  if (n >= most && !evict(service, NULL, (whose_t){.private = owner}))
+  snprintf(limit, sizeof limit, "--max-setups %d", most);
+  if (n >= most && !evict(setup, (whose_t){.private = private}, limit))
     return qk_fail(err, QK_BUSY,
-                   owner ? "%d setups of %d (max-setups) are loaded, and no private one is idle"
-                         : "%d setups of %d (max-setups) are loaded, and none but the default is "
-                           "idle: drop one",
+                   private ? "%d setups of %d (max-setups) are loaded, and no private one is idle"
+                           : "%d setups of %d (max-setups) are loaded, and none but the default is "
+                             "idle: drop one",
                    n, most);
   for (int m = 0; m < QK_SETUPS_MAX && free_index(service) < 0; m++)
     if (service->setup[m]->failed != QK_OK && !service->setup[m]->ending) end(service->setup[m]);
   return QK_OK;
 }
 
-/* Of private setups of one user. */
-static qk_status_t check_quota(qk_service_t *service, const char *owner, qk_err_t *err) {
+/* Of private setups of one user. *idle: the one that goes for it, where it can be succeeded now. */
+static qk_status_t check_quota(qk_setup_t *setup, qk_setup_t **idle, qk_err_t *err) {
+  qk_service_t *service = setup->service;
   const int most = (int)service->settings->user_setups;
+  const whose_t whose = {.owner = setup->owner};
+  char limit[48];
   int n = 0;
-  if (!owner) return QK_OK;
+  *idle = NULL;
+  if (!setup->owner[0]) return QK_OK;
   for (int m = 0; m < QK_SETUPS_MAX; m++) {
-    const qk_setup_t *setup = service->setup[m];
-    n += setup && setup->failed == QK_OK && !setup->ending && strcmp(setup->owner, owner) == 0;
+    const qk_setup_t *other = service->setup[m];
+    n += other && other->failed == QK_OK && !other->ending &&
+         strcmp(other->owner, setup->owner) == 0;
   }
   if (most == 0)
     return qk_fail(err, QK_DENIED, "this daemon loads no setups of users (--user-setups 0)");
-  if (n < most || evict(service, NULL, (whose_t){.owner = owner})) return QK_OK;
+  if (n < most) return QK_OK;
+  snprintf(limit, sizeof limit, "--user-setups %d", most);
+  qk_setup_t *first = find_idle(service, setup, whose);
+  if (first && !setup->source && qk_setups_is_free(first)) {
+    tell_dropped(setup, first, limit);
+    *idle = first;
+    return QK_OK;
+  }
+  if (evict(setup, whose, limit)) return QK_OK;
   return qk_fail(err, QK_BUSY,
                  "%d setups of this user are loaded, the limit is %d (--user-setups), and none is "
                  "idle: drop one",
@@ -340,7 +295,7 @@ static qk_status_t check_quota(qk_service_t *service, const char *owner, qk_err_
 
 bool qk_setups_make_room(qk_setup_t *setup, qk_status_t status) {
   if (status != QK_DEVICE_MEMORY && status != QK_NO_MEMORY) return false;
-  setup->again = evict(setup->service, setup, (whose_t){.private = setup->owner[0]});
+  setup->again = evict(setup, (whose_t){.private = setup->owner[0]}, "memory");
   return setup->again;
 }
 
@@ -348,33 +303,38 @@ void qk_setups_fail(qk_setup_t *setup, qk_status_t status, const char *text) {
   setup->failed = status;
   snprintf(setup->text, sizeof setup->text, "%.*s", (int)sizeof setup->text - 1, text);
   qk_queue_expire_all(setup);
-  drop_record(setup);
+  qk_setups_drop_record(setup);
   qk_fields_let_go(setup);
   qk_supervisor_stop(setup->supervisor, qk_service_now(setup->service));
 }
 
 void qk_setups_lose(qk_setup_t *setup) {
-  drop_record(setup);
-  displace(setup);
+  qk_setups_drop_record(setup);
+  qk_setups_displace(setup);
 }
 
 void qk_setups_collect(qk_service_t *service) {
   for (int m = 0; m < QK_SETUPS_MAX; m++) {
     qk_setup_t *setup = service->setup[m];
+    if (setup && setup->successor) qk_setups_try_to_succeed(setup);
+    setup = service->setup[m];
     if (!setup || !setup->ending || qk_supervisor_state(setup->supervisor) != QK_SUPERVISOR_STOPPED)
       continue;
     if (setup->failed == QK_OK) qk_info("setups", "%s is dropped", setup->name);
     qk_queue_expire_all(setup);
     qk_supervisor_destroy(setup->supervisor);
     setup->supervisor = NULL;
-    displace(setup);
+    qk_setups_displace(setup);
   }
 }
 
 void qk_setups_close(qk_service_t *service) {
   for (int m = 0; m < QK_SETUPS_MAX; m++) {
-    if (service->setup[m]) qk_fields_let_go(service->setup[m]);
-    qk_setup_release(service->setup[m]);
+    qk_setup_t *setup = service->setup[m], *successor = setup ? setup->successor : NULL;
+    if (setup) qk_fields_let_go(setup);
+    if (successor) qk_fields_let_go(successor);
+    qk_setup_release(successor);
+    qk_setup_release(setup);
     service->setup[m] = NULL;
   }
   qk_fields_close(service);
@@ -406,7 +366,7 @@ bool qk_setups_saving(const qk_service_t *service) {
 static qk_status_t use(qk_setup_t *setup, qk_err_t *err) {
   setup->make_default = false;
   if (setup->service->primary == setup) return QK_OK;
-  const qk_status_t status = record_default(setup, err);
+  const qk_status_t status = qk_setups_record_default(setup, err);
   if (status != QK_OK) return status;
   qk_info("setups", "%s is the default now, instead of %s", setup->name,
           setup->service->primary->name);
@@ -425,7 +385,7 @@ void qk_setups_tick(qk_service_t *service, double now) {
   for (int m = 0; m < QK_SETUPS_MAX; m++) {
     qk_setup_t *setup = service->setup[m];
     if (!setup) continue;
-    if (setup->dropping && !setup->ending && setup->open == 0) end(setup);
+    if (setup->dropping && !setup->ending && !setup->successor && setup->open == 0) end(setup);
     const bool awaits = qk_setups_evolve_waits(setup) || any_ending(service);
     const bool wait = awaits && !setup->ending;
     if (!wait) setup->started = true;
@@ -467,7 +427,13 @@ static bool is_repeated(const qk_setup_t *setup, const Quark__Load *load) {
   return same;
 }
 
-/* A LOAD of a setup that is there. */
+/* Of a private setup. */
+static bool is_there(const qk_setup_t *setup, const Quark__Load *load) {
+  const qk_setup_t *current = qk_setup_current(setup);
+  return !current->dropping && is_repeated(current, load);
+}
+
+/* A LOAD of a public setup that is there. */
 static qk_status_t load_again(qk_setup_t *setup, const Quark__Load *load, qk_err_t *err) {
   if (setup->dropping)
     return qk_fail(err, QK_BUSY, "setup %s is being dropped: try again later", setup->name);
@@ -520,37 +486,60 @@ static qk_status_t find_links(qk_service_t *service, const qk_viewer_t *viewer,
   return QK_OK;
 }
 
+static void tell_loading(const qk_setup_t *setup, const char *how) {
+  char op[QK_OPERATOR_TEXT];
+  qk_values_text(&setup->settings.op, QK_TEXT_GIVEN, op);
+  qk_info("setups", "loading %s%s: %s, %.400s", setup->site_name, how, setup->settings.gauge, op);
+}
+
+/* Beside those that are there, or after an idle one that goes for it. */
+static qk_status_t find_place(qk_setup_t *setup, qk_setup_t **at, qk_err_t *err) {
+  qk_setup_t *idle;
+  qk_status_t status = check_quota(setup, &idle, err);
+  *at = idle ? idle : setup;
+  if (status != QK_OK || idle) return status == QK_OK ? qk_setups_succeed(idle, setup, err) : status;
+  status = make_place(setup, err);
+  if (status == QK_OK) status = qk_setups_record(setup, err);
+  return status == QK_OK ? qk_setups_place(setup, err) : status;
+}
+
+/* before: what is there of that name, of a private setup; NULL: nothing, or what has failed. *at:
+ * the one of the table that stands for it. */
 static qk_status_t load_new(qk_service_t *service, const Quark__Load *load, const qk_links_t *links,
-                            qk_setup_t **out, qk_err_t *err) {
-  qk_setup_t *before = qk_setups_named(service, load->owner, load->name), *setup;
-  if (service->draining || service->stopping)
-    return qk_fail(err, QK_SHUTTING_DOWN, "the daemon accepts no new work");
-  if (before && before->failed == QK_OK) {
-    *out = before;
-    return load_again(before, load, err);
-  }
+                            qk_setup_t *before, qk_setup_t **at, qk_err_t *err) {
+  qk_setup_t *setup;
   /* made first: what is wrong with it must not cost another setup its place */
   qk_status_t status = make(service, load, false, &setup, err);
   if (status != QK_OK) return status;
   qk_fields_bind(setup, links);
-  status = start(setup, err);
-  if (status == QK_OK) status = check_quota(service, load->owner, err);
-  if (status == QK_OK) status = make_place(service, load->owner, err);
-  if (status == QK_OK) status = record(setup, err);
-  if (status == QK_OK) status = qk_setups_place(setup, err);
+  status = qk_setups_equip(setup, err);
+  if (status == QK_OK)
+    status = before ? qk_setups_succeed(before, setup, err) : find_place(setup, at, err);
   if (status != QK_OK) {
-    drop_record(setup);
+    qk_setups_drop_record(setup);
     qk_fields_let_go(setup);
     qk_setup_release(setup);
     return status;
   }
-  if (before) end(before);
+  if (before) *at = before;
   setup->make_default = load->make_default;
-  char op[QK_OPERATOR_TEXT];
-  qk_values_text(&setup->settings.op, QK_TEXT_GIVEN, op);
-  qk_info("setups", "loading %s: %s, %.400s", setup->site_name, setup->settings.gauge, op);
-  *out = setup;
+  tell_loading(setup, *at == setup ? "" : " in place");
   return QK_OK;
+}
+
+static qk_status_t load_or_find(qk_service_t *service, const Quark__Load *load,
+                                const qk_links_t *links, qk_setup_t **at, qk_err_t *err) {
+  qk_setup_t *before = qk_setups_named(service, load->owner, load->name);
+  if (service->draining || service->stopping)
+    return qk_fail(err, QK_SHUTTING_DOWN, "the daemon accepts no new work");
+  const bool there = before && (before->failed == QK_OK || before->successor);
+  if (there && (!load->owner || is_there(before, load))) {
+    *at = before;
+    return load->owner ? QK_OK : load_again(before, load, err);
+  }
+  const qk_status_t status = load_new(service, load, links, there ? before : NULL, at, err);
+  if (status == QK_OK && before && !there) end(before);
+  return status;
 }
 
 qk_setup_t *qk_setups_load(qk_service_t *service, const qk_viewer_t *viewer,
@@ -560,7 +549,7 @@ qk_setup_t *qk_setups_load(qk_service_t *service, const qk_viewer_t *viewer,
   qk_links_t links;
   uint32_t dims[4];
   qk_status_t status = find_links(service, viewer, load, &whole, &links, dims, err);
-  if (status == QK_OK) status = load_new(service, &whole, &links, &loaded, err);
+  if (status == QK_OK) status = load_or_find(service, &whole, &links, &loaded, err);
   return status == QK_OK ? loaded : refuse("LOAD", err);
 }
 
@@ -575,10 +564,11 @@ qk_setup_t *qk_setups_drop(qk_service_t *service, const qk_viewer_t *viewer,
   if (found == service->primary)
     qk_fail(err, QK_BAD_ARGUMENT, "setup %s is the default: make another one the default first",
             found->name);
-  if (err->code == QK_OK) record_end(found, err);
+  if (err->code == QK_OK) qk_setups_record_end(qk_setup_current(found), err);
   if (err->code != QK_OK) return refuse("DROP", err);
   qk_info("setups", "dropping %s%s: %lld right-hand sides are open", found->site_name,
           drop->now ? " now" : "", (long long)found->open);
+  qk_setups_forget_successor(found);
   found->dropping = true;
   return found;
 }

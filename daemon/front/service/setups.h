@@ -4,6 +4,12 @@
  * setup that fails to load stays listed with the reason until its table entry is needed; it affects
  * no other setup.
  *
+ * In place A private setup that is loaded again with other links or parameters is another one, which
+ *          succeeds it: it takes its place in the table, and its engine, once all that was accepted
+ *          for the old one has ended. The name means the new one from the LOAD on: until it is
+ *          READY it accepts nothing. Where a user has --user-setups, a new one succeeds the one of
+ *          his that has been idle longest.
+ *
  * Room     At --max-setups, or if an engine finds too little memory, the setup that has been idle
  *          longest is dropped. It must not be the default, or have open requests or kept solutions.
  *          The new engine starts, or tries again, when the old one has ended. If there is no such
@@ -22,6 +28,12 @@ qk_status_t qk_setups_open(qk_service_t *service, qk_err_t *err);
 /* One of the front before, in no place of the table; the caller holds it. NULL: it cannot be made,
  * *err says why. */
 qk_setup_t *qk_setups_bring_back(qk_service_t *service, const qk_setup_row_t *row, qk_err_t *err);
+/* A later one of the front before has its name and owner: it is out of the table again, held by the
+ * caller, for what is open. */
+void qk_setups_supersede(qk_setup_t *setup);
+/* Setups that were to succeed one of `gone` do so again. gone: a list by `next`; those that are
+ * succeeded are in the table then. */
+void qk_setups_bring_together(qk_service_t *service, qk_setup_t *gone);
 /* Into the table, which takes the caller's hold. QK_BUSY: it is full. */
 qk_status_t qk_setups_place(qk_setup_t *setup, qk_err_t *err);
 /* The row of one that was dropped, which no request is for any more, goes. */
@@ -93,7 +105,7 @@ qk_status_t qk_setups_evolve_of_settings(qk_setup_t *setup, qk_err_t *err);
 bool qk_setups_evolve_waits(qk_setup_t *setup);
 
 void qk_setups_tick(qk_service_t *service, double now);
-/* At the end of a turn: those whose engines have left go. */
+/* At the end of a turn: those whose engines have left go, and successors take place. */
 void qk_setups_collect(qk_service_t *service);
 void qk_setups_stop(qk_service_t *service);
 /* Whether no engine is left. */

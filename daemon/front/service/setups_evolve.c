@@ -108,6 +108,7 @@ static bool is_awaited(qk_setup_t *setup, const qk_setup_t *source) {
   if (source->index < 0 || source->failed != QK_OK || !source->supervisor) return false;
   const qk_supervisor_state_t state = qk_supervisor_state(source->supervisor);
   if (state == QK_SUPERVISOR_STOPPED) return false;
+  if (state == QK_SUPERVISOR_REFUSED && !source->again) return false;
   if (state == QK_SUPERVISOR_READY) find_file(setup, source);
   return state != QK_SUPERVISOR_READY || qk_supervisor_saving(source->supervisor);
 }

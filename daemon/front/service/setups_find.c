@@ -9,10 +9,15 @@ bool qk_setups_sees(const qk_viewer_t *viewer, const qk_setup_t *setup) {
          (viewer->user && strcmp(viewer->user, setup->owner) == 0);
 }
 
+/* By which it is asked for: that of its successor, where it has one. */
+static bool is_named(const qk_setup_t *setup, const char *name) {
+  return strcmp(qk_setup_current(setup)->name, name) == 0;
+}
+
 qk_setup_t *qk_setups_named(const qk_service_t *service, const char *owner, const char *name) {
   for (int m = 0; m < QK_SETUPS_MAX; m++) {
     qk_setup_t *setup = service->setup[m];
-    if (!setup || setup->ending || strcmp(setup->name, name) != 0) continue;
+    if (!setup || setup->ending || !is_named(setup, name)) continue;
     if (strcmp(setup->owner, owner ? owner : "") == 0) return setup;
   }
   return NULL;
@@ -51,7 +56,7 @@ static qk_setup_t *find_of_others(const qk_service_t *service, const qk_viewer_t
   int count = 0;
   for (int m = 0; m < QK_SETUPS_MAX; m++) {
     qk_setup_t *setup = service->setup[m];
-    if (!setup || setup->ending || strcmp(setup->name, name) != 0) continue;
+    if (!setup || setup->ending || !is_named(setup, name)) continue;
     add_name(viewer, setup, list, sizeof list);
     found = setup;
     count++;
@@ -77,8 +82,8 @@ static void list_names(const qk_service_t *service, const qk_viewer_t *viewer, c
   list[0] = '\0';
   for (int m = 0; m < QK_SETUPS_MAX; m++) {
     const qk_setup_t *setup = service->setup[m];
-    if (setup && qk_setup_serves(setup) && qk_setups_sees(viewer, setup))
-      add_name(viewer, setup, list, size);
+    if (setup && qk_setup_serves(qk_setup_current(setup)) && qk_setups_sees(viewer, setup))
+      add_name(viewer, qk_setup_current(setup), list, size);
   }
 }
 
@@ -96,6 +101,10 @@ qk_setup_t *qk_setups_find(const qk_service_t *service, const qk_viewer_t *viewe
 }
 
 qk_status_t qk_setups_check(const qk_setup_t *setup, qk_err_t *err) {
+  if (setup->successor)
+    return qk_fail(err, QK_NOT_READY,
+                   "setup %s is to be loaded anew: %lld right-hand sides of the one before are open",
+                   setup->successor->name, (long long)setup->open);
   if (setup->failed != QK_OK)
     return qk_fail(err, QK_NOT_FOUND, "setup %s was not loaded: %.300s", setup->name, setup->text);
   if (!qk_setup_serves(setup))

@@ -15,9 +15,10 @@
 
 static Quark__ServerState state_of(const qk_setup_t *setup) {
   const qk_service_t *service = setup->service;
+  const bool ends = service->draining || service->stopping;
+  if (setup->successor && !ends) return QUARK__SERVER_STATE__STATE_LOADING;
   if (setup->failed != QK_OK) return QUARK__SERVER_STATE__STATE_FAILED;
-  if (service->draining || service->stopping || !qk_setup_serves(setup))
-    return QUARK__SERVER_STATE__STATE_DRAINING;
+  if (ends || !qk_setup_serves(setup)) return QUARK__SERVER_STATE__STATE_DRAINING;
   switch (qk_supervisor_state(setup->supervisor)) {
   case QK_SUPERVISOR_READY:
     return QUARK__SERVER_STATE__STATE_READY;
@@ -143,7 +144,8 @@ void qk_report_counters(const qk_service_t *service, Quark__CounterReport *r) {
 
 static void fill_progress(const qk_setup_t *setup, Quark__SetupState *r) {
   const qk_engine_info_t *e = qk_supervisor_info(setup->supervisor);
-  if (qk_supervisor_state(setup->supervisor) != QK_SUPERVISOR_LOADING) return;
+  if (setup->successor) r->phase = "earlier requests";
+  if (setup->successor || qk_supervisor_state(setup->supervisor) != QK_SUPERVISOR_LOADING) return;
   r->phase = (char *)e->phase;
   r->has_done = r->has_total = true;
   r->done = e->done;
@@ -153,33 +155,32 @@ static void fill_progress(const qk_setup_t *setup, Quark__SetupState *r) {
 void qk_report_setup(const qk_setup_t *setup, Quark__SetupState *r) {
   const qk_service_t *service = setup->service;
   const qk_engine_info_t *e = qk_supervisor_info(setup->supervisor);
+  const qk_setup_t *current = qk_setup_current(setup);
   quark__setup_state__init(r);
-  r->name = (char *)setup->name;
+  r->name = (char *)current->name;
   r->state = state_of(setup);
   r->is_default = setup == service->primary;
-  r->gauge = (char *)setup->settings.gauge;
-  if (setup->owner[0]) r->owner = (char *)setup->owner_shown;
-  r->kappa = qk_values_kappa(&setup->settings.op);
-  r->csw = qk_operator_csw(&setup->settings.op);
+  r->gauge = (char *)current->settings.gauge;
+  if (current->owner[0]) r->owner = (char *)current->owner_shown;
+  r->kappa = qk_values_kappa(&current->settings.op);
+  r->csw = qk_operator_csw(&current->settings.op);
   r->n_boundary = 8;
-  r->boundary = (double *)setup->settings.boundary;
-  r->action = (char *)setup->shown.action;
-  r->n_parameter = setup->shown.n_parameter;
-  r->parameter = (Quark__Setting **)setup->shown.parameter;
-  r->solver = (char *)qk_setup_solver(setup);
-  r->has_checksum_ignored = r->checksum_ignored = setup->settings.ignore_checksum;
+  r->boundary = (double *)current->settings.boundary;
+  r->action = (char *)current->shown.action;
+  r->n_parameter = current->shown.n_parameter;
+  r->parameter = (Quark__Setting **)current->shown.parameter;
+  r->solver = (char *)qk_setup_solver(current);
+  r->has_checksum_ignored = r->checksum_ignored = current->settings.ignore_checksum;
   r->slots_busy = (uint32_t)qk_setup_busy(setup);
   r->queued = qk_report_queued(setup);
   r->open = (uint64_t)setup->open;
   r->restarts = (uint32_t)qk_supervisor_restarts(setup->supervisor);
   r->idle = setup->open > 0 ? 0 : qk_service_now(service) - setup->used_at;
-  if (setup->failed != QK_OK) {
-    r->has_status = true;
-    r->status = (uint32_t)setup->failed;
-    r->text = (char *)setup->text;
-  }
+  r->has_status = current->failed != QK_OK;
+  r->status = (uint32_t)current->failed;
+  if (current->text[0]) r->text = (char *)current->text;
   fill_progress(setup, r);
-  if (!e->loaded) return;
+  if (setup->successor || !e->loaded) return;
   r->n_dims = 4;
   r->dims = (uint32_t *)e->shape.dims;
   r->has_site_reals = r->has_columns = true;

@@ -11,7 +11,7 @@ FAKE_LOAD in the environment says what LOAD meets: ok, refuse (LOAD_FAILED), mut
 digest by generation (change). FAKE_BEFORE is the number of engines that fronts before this one have had. FAKE_GO names a fifo: a refusal, the checkpoint, or a solve
 with WHEN_TOLD waits until it is written to.
 FAKE_BULK is how many bytes its plan of memory has. FAKE_ADOPT says that it outlives its front, for 60 s, and what ADOPT meets: yes, mute (no answer),
-version (HELLO of another one), die, or fatal (FATAL in place of HELLO). FAKE_SAYS is written to stderr at the start.
+version (HELLO of another one), die, fatal (FATAL in place of HELLO), or stale (it has another LOAD than its front thinks). FAKE_SAYS is written to stderr at the start.
 QK_PROTO_PY in the environment is the folder of the generated modules.
 """
 import ctypes
@@ -67,6 +67,8 @@ class FakeEngine:
         how = os.environ.get('FAKE_LOAD', 'ok')
         if how == 'mute':
             threading.Event().wait()
+        assert not self.held and not self.contract_held  # in place: nothing is in flight
+        self.loaded = None
         words = dict((w + '=').split('=')[:2] for w in load.gauge.split(':'))
         self.csw = float({p.key: p.value for p in load.parameter}.get('csw', 0))
         self.send(load_progress=pb.LoadProgress(phase='read', done=1, total=2))
@@ -109,6 +111,7 @@ class FakeEngine:
             backend='cpu', device='fake', ranks=1, grid=[1, 1, 1, 1], dims=self.dims, format='fake', plaquette=0.5, unitarity=0,
             slots=load.slots or 16, inflight=int(os.environ.get('FAKE_INFLIGHT', load.slots or 16)), solver='bicgstab' if load.solver == 'auto' else load.solver, link_reals=load.link_reals or 12,
             digest=self.generation if how == 'change' else int(words.get('digest', 7)), device_bytes=1, host_bytes=2, seconds=0.1,
+            fingerprint=load.fingerprint,
             clock=[qk.StartClock(phase='read\n', seconds=0.0625), qk.StartClock(phase='file', seconds=0.03125, beside=True)],
             **more))
         self.send(**self.loaded)
@@ -283,6 +286,8 @@ class FakeEngine:
         self.send(hello=pb.EngineHello(version=1, pid=os.getpid(), ranks=1, nonce=adopt.nonce + 1))
         self.held, self.contract_held = {}, None
         self.generation += 1
+        if how == 'stale' and self.loaded:
+            self.loaded['ready'].fingerprint += 1
         if how == 'die':
             self.fill(pb.Fill(max_iter=DIE))
         if how == 'mute':

@@ -1,0 +1,38 @@
+/*
+ * setups_impl.h: what the files behind setups.h share.
+ */
+#ifndef QK_FRONT_SETUPS_IMPL_H
+#define QK_FRONT_SETUPS_IMPL_H
+
+#include "daemon/front/service/setups.h"
+
+/* ---- setups_journal.c ---- */
+
+/* A new setup is there for the next front, too. QK_BUSY: the disk is slow, or fails. */
+qk_status_t qk_setups_record(qk_setup_t *setup, qk_err_t *err);
+/* It is not any more, but for what is open. */
+qk_status_t qk_setups_record_end(const qk_setup_t *setup, qk_err_t *err);
+/* The same where nobody is told. */
+void qk_setups_drop_record(const qk_setup_t *setup);
+qk_status_t qk_setups_record_default(const qk_setup_t *setup, qk_err_t *err);
+
+/* ---- setups.c ---- */
+
+/* A supervisor, without an engine. */
+qk_status_t qk_setups_equip(qk_setup_t *setup, qk_err_t *err);
+/* Out of the table, which lets it go. */
+void qk_setups_displace(qk_setup_t *setup);
+
+/* ---- setups_in_place.c ---- */
+
+/* Once it is in the journal: `setup`, with a supervisor, will succeed `before`, which accepts
+ * nothing any more. Who was to succeed it is forgotten. */
+qk_status_t qk_setups_succeed(qk_setup_t *before, qk_setup_t *setup, qk_err_t *err);
+/* Nobody succeeds it; it goes when what is open has ended. */
+void qk_setups_forget_successor(qk_setup_t *setup);
+/* Whether it could be succeeded in this very turn. */
+bool qk_setups_is_free(const qk_setup_t *setup);
+/* At the end of a turn, where it is succeeded: takes place as soon as that can be. */
+void qk_setups_try_to_succeed(qk_setup_t *setup);
+
+#endif
