@@ -23,7 +23,8 @@ enum { CLIENT = 0, ENGINE = 9, TIME = 13, WORLD = 14, HELP = 15, JOINED = 192 };
 #define FIELD(how) 1, 7, how, 0
 #define JOIN(whose, job, part) 1, 38, 64 * (whose) + 4 * (job) + (part), 0
 #define IN_PARTS(kind, much, grid) 1, kind, much, grid, 0
-#define OF_FIELD(n) 29 + 32 * (n) /* how of LOAD: from this request of the client */
+#define OF_FIELD(n) 29 + 32 * (n)       /* how of LOAD: from this request of the client */
+#define OTHER_OF_FIELD(n) 31 + 32 * (n) /* of another mass */
 #define DROP(setup, now) 2, 64 + (setup), now
 #define USE(setup) 2, 160 + (setup), 0
 #define AGAIN 3
@@ -266,6 +267,30 @@ static void save_fields(void) {
           C0(GOODBYE), PASS(3));
 }
 
+/* Private setups are loaded again, in place, while the old ones have work, engines and fronts end. */
+static void save_in_place(void) {
+  SESSION("in-place", 2 | STATE | SETUPS, LIVE, C0(HELLO), C0(BIND), C0(FIELD(3)), C0(UPLOAD(0, 0)),
+          HELP, C0(LOAD(SECOND, OF_FIELD(0))), START, C0(SUBMIT_TO(SECOND, POINT | KEEP, TWO)),
+          C0(LOAD(SECOND, OTHER_OF_FIELD(0))), C0(LOAD(SECOND, OF_FIELD(0))),
+          C0(LOAD(SECOND, OTHER_OF_FIELD(0))), C0(SUBMIT_TO(SECOND, POINT, TWO)), HELP, LIVE,
+          C0(SUBMIT_TO(SECOND, POINT, TWO)), HELP, C0(LOAD(SECOND, OF_FIELD(0))), START,
+          C0(LOAD(THIRD, OF_FIELD(0))), START, C0(LOAD(SECOND, OTHER_OF_FIELD(0))), OF(1, REFUSED),
+          PASS(2), LIVE, C0(DROP(SECOND, 1)), PASS(1), PASS(1));
+  SESSION("in-place-crash", 2 | STATE | SETUPS, LIVE, C0(HELLO), C0(BIND), C0(FIELD(3)),
+          C0(UPLOAD(0, 0)), HELP, C0(LOAD(SECOND, OF_FIELD(0))), START,
+          C0(SUBMIT_TO(SECOND, POINT, TWO)), C0(LOAD(SECOND, OTHER_OF_FIELD(0))), CRASH(ALONE),
+          PASS(2), HELP, HELP, C0(HELLO), C0(ATTACH(1)), HELP, PASS(1), CRASH(ALONE | CUT), PASS(2),
+          HELP, HELP, C0(HELLO), C0(LOAD(SECOND, OF_FIELD(0))), CRASH(ALONE | UNHEARD), PASS(2),
+          HELP, HELP, C0(HELLO), C0(LOAD(SECOND, OTHER_OF_FIELD(0))), OF(1, EXIT), PASS(2), LIVE,
+          CRASH(0), PASS(2), LIVE, C0(HELLO), C0(SUBMIT_TO(SECOND, POINT, TWO)),
+          C0(LOAD(SECOND, OF_FIELD(0))), CRASH(MACHINE), PASS(2), LIVE, HELP);
+  SESSION("in-place-end", 2 | SETUPS, LIVE, C0(HELLO), C0(BIND), C0(FIELD(3)), C0(UPLOAD(0, 0)),
+          HELP, C0(LOAD(SECOND, OF_FIELD(0))), C0(LOAD(SECOND, OTHER_OF_FIELD(0))), START, START,
+          C0(SUBMIT_TO(SECOND, POINT, TWO)), C0(LOAD(SECOND, OF_FIELD(0))), OF(1, EXIT), PASS(3),
+          LIVE, HELP, C0(SUBMIT_TO(SECOND, POINT, TWO)), C0(LOAD(SECOND, OTHER_OF_FIELD(0))),
+          C0(DROP(SECOND, 0)), C0(LOAD(SECOND, OF_FIELD(0))), C0(SHUTDOWN(0)), HELP, HELP);
+}
+
 /* Fields, sources and solutions in parts; who has a part loses it, or the owner goes. */
 static void save_parts(void) {
   SESSION("parts", 2, LIVE, C0(HELLO), C0(BIND), C1(HELLO), C1(BIND), C0(IN_PARTS(6, TWO, 0)),
@@ -330,6 +355,7 @@ int main(int argc, char **argv) {
   save_states();
   save_more_states();
   save_fields();
+  save_in_place();
   save_parts();
   save_adopted();
   return 0;

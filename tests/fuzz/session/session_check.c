@@ -42,6 +42,7 @@ typedef struct load {
   const qk_setup_t *setup;
   int64_t jobs, open, quarantined, waiting;
   int64_t evolving; /* setups that wait for its null vectors */
+  bool succeeds;    /* another one, in time */
 } load_t;
 
 /* What all jobs add up to. */
@@ -401,6 +402,17 @@ static void check_slots(const qk_server_t *server, const qk_setup_t *setup) {
   }
 }
 
+/* It is in no table before it takes the place of the other one. */
+static void check_successor(const qk_setup_t *setup, sums_t *sum) {
+  const qk_setup_t *successor = setup->successor;
+  if (!successor) return;
+  QK_ASSERT(setup->dropping && setup->owner[0] && strcmp(setup->owner, successor->owner) == 0);
+  QK_ASSERT(successor->index < 0 && !successor->dropping && !successor->successor);
+  QK_ASSERT(qk_supervisor_state(successor->supervisor) == QK_SUPERVISOR_DOWN);
+  QK_ASSERT(!setup->service->journal || successor->id > setup->id);
+  load_of(sum, successor)->succeeds = true;
+}
+
 static void check_setups(const qk_server_t *server, sums_t *sum) {
   int serving = 0;
   QK_ASSERT(server->service.primary == server->service.setup[server->service.primary->index]);
@@ -410,6 +422,7 @@ static void check_setups(const qk_server_t *server, sums_t *sum) {
     if (!setup) continue;
     QK_ASSERT(setup->index == m);
     load_of(sum, setup);
+    check_successor(setup, sum);
     check_slots(server, setup);
     serving += setup->failed == QK_OK && !setup->ending;
   }
@@ -421,7 +434,8 @@ static void check_setups(const qk_server_t *server, sums_t *sum) {
     const qk_setup_t *setup = load->setup;
     QK_ASSERT(setup->open == load->open && length(&setup->quarantined) == load->quarantined);
     QK_ASSERT(length(&setup->waiting) == load->waiting);
-    const bool stays = setup->index >= 0 || setup == server->service.depot;
+    const bool stays =
+        setup->index >= 0 || setup == server->service.depot || load->succeeds;
     QK_ASSERT(setup->holds == load->jobs + load->evolving + stays);
     QK_ASSERT(stays || load->open == 0);
     QK_ASSERT(load->open > 0 || fabs(setup->open_digits) < 1e-6);
@@ -455,8 +469,11 @@ void check_state(const qk_server_t *server, int64_t fields, bool moving) {
   QK_ASSERT(server->service.sched.length == sum.plain_queued);
   QK_ASSERT(length(&server->net.downloads) + length(&server->net.paused) == sum.sending);
   QK_ASSERT(qk_queue_running(&server->service) == sum.running); /* so each is in one slot */
-  for (int m = 0; m < QK_SETUPS_MAX; m++)
-    sum.uses += server->service.setup[m] && server->service.setup[m]->links;
+  for (int m = 0; m < QK_SETUPS_MAX; m++) {
+    const qk_setup_t *setup = server->service.setup[m];
+    sum.uses += setup && setup->links;
+    sum.uses += setup && setup->successor && setup->successor->links;
+  }
   QK_ASSERT(sum.holds == sum.uses);
   QK_ASSERT(sum.promised == server->service.promised);
   QK_ASSERT(sum.unsaved == server->service.jobs.unsaved);

@@ -18,6 +18,7 @@ typedef struct engine {
   bool asked;          /* by ADOPT, with the nonce, and has not answered */
   bool loaded;         /* as it has answered, and READY has not followed */
   uint64_t nonce;
+  uint64_t fingerprint;          /* of the last LOAD */
   uint8_t how;                   /* of the last READY */
   uint64_t inflight[QK_ENTRIES]; /* serials; 0: free */
   double tol[QK_ENTRIES];
@@ -85,12 +86,19 @@ static void on_adopt(engine_t *engine, const Quark__Engine__Adopt *adopt) {
   engine->nonce = adopt->nonce;
 }
 
+/* The first one, or one in place: nothing is in flight. */
+static void on_load(engine_t *engine, const Quark__Engine__Load *load) {
+  for (int k = 0; k < QK_ENTRIES; k++) QK_ASSERT(engine->inflight[k] == 0);
+  QK_ASSERT(load->has_fingerprint && !engine->stopped);
+  engine->fingerprint = load->fingerprint;
+  engine->ready = engine->refused = false;
+}
+
 void engine_hears(int e, const uint8_t *data, size_t bytes) {
   engine_t *engine = &engines[e];
   Quark__Engine__FrontMessage *m = qk_control_unpack_front(data, bytes);
   QK_ASSERT(m);
-  if (m->body_case == QUARK__ENGINE__FRONT_MESSAGE__BODY_LOAD)
-    engine->ready = engine->refused = false;
+  if (m->body_case == QUARK__ENGINE__FRONT_MESSAGE__BODY_LOAD) on_load(engine, m->load);
   if (m->body_case == QUARK__ENGINE__FRONT_MESSAGE__BODY_STOP) engine->stopped = true;
   if (m->body_case == QUARK__ENGINE__FRONT_MESSAGE__BODY_ADOPT) on_adopt(engine, m->adopt);
   if (m->body_case == QUARK__ENGINE__FRONT_MESSAGE__BODY_FILL) on_fill(engine, m->fill);
@@ -211,6 +219,8 @@ static void ready(int e, uint8_t how) {
   r.has_inflight = how % 16 >= 8;
   r.inflight = how == 200 ? 500 : r.slots + 4;
   r.digest = how >= 192;
+  r.has_fingerprint = how != 202;
+  r.fingerprint = engines[e].fingerprint + (how == 201);
   r.has_site_reals = r.has_columns = how % 64 >= 56;
   r.site_reals = how == 250 ? 7 : how % 2 ? 6 : 48; /* 7: an engine that is lost */
   r.columns = how == 186 ? 0 : r.site_reals / 2;
