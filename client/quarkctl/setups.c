@@ -273,6 +273,7 @@ static int finish_load(const options_t *o, quark_connection_t *conn) {
   if (code == 0)
     printf("%s: %s%s\n", o->name, quark_state_name(setup.state),
            setup.is_default ? ", the default" : "");
+  if (code == 0 && *setup.text) printf("%s\n", setup.text); /* what made room for it */
   if (code == 0 && *setup.origin) printf("%s\n", setup.origin);
   if (code == 0 && *setup.origin_trouble) printf("%s\n", setup.origin_trouble);
   return code;

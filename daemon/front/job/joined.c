@@ -5,12 +5,15 @@
 
 /* ---- joining and leaving --------------------------------------------------------------------- */
 
-qk_status_t qk_joined_begin(qk_job_t *job, qk_job_t *whole, double now, qk_err_t *err) {
+qk_status_t qk_joined_check(const qk_job_t *whole, uint32_t part, qk_err_t *err) {
+  if (whole->bricks->part[part].gate->busy == 0) return QK_OK;
+  return qk_fail(err, QK_BUSY, "part %u: what another client has sent is still being written",
+                 part);
+}
+
+void qk_joined_begin(qk_job_t *job, qk_job_t *whole, double now) {
   struct qk_brick_slot *slot = &whole->bricks->part[job->part];
-  QK_ASSERT(job->joined && !job->whole && !slot->job);
-  if (slot->gate->busy > 0)
-    return qk_fail(err, QK_BUSY, "part %d: what another client has sent is still being written",
-                   job->part);
+  QK_ASSERT(job->joined && !job->whole && !slot->job && slot->gate->busy == 0);
   slot->job = job;
   whole->bricks->joined++;
   job->whole = whole;
@@ -21,7 +24,6 @@ qk_status_t qk_joined_begin(qk_job_t *job, qk_job_t *whole, double now, qk_err_t
     if (rhs->state == QK_RHS_UPLOADING && i < slot->arrived) rhs->state = QK_RHS_QUEUED;
     if (of->state >= QK_RHS_ENDED) qk_joined_mirror(rhs, of, now);
   }
-  return QK_OK;
 }
 
 void qk_joined_leave(qk_job_t *job, qk_status_t verdict, const char *why) {

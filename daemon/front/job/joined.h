@@ -7,9 +7,12 @@
 
 #include "daemon/front/job/bricks.h"
 
+/* Whether another one can have the part now, and who has it must go. QK_BUSY: pieces of that one
+ * are still on their way. */
+qk_status_t qk_joined_check(const qk_job_t *whole, uint32_t part, qk_err_t *err);
 /* The job (qk_job_create_part), whose part nobody has, has it from now on; what has ended has ended
- * for it. QK_BUSY: pieces of who had it are still on their way. */
-qk_status_t qk_joined_begin(qk_job_t *job, qk_job_t *whole, double now, qk_err_t *err);
+ * for it. Only where qk_joined_check says so. */
+void qk_joined_begin(qk_job_t *job, qk_job_t *whole, double now);
 /* It has the part no more, and is to end with that; why is static. No effect without a whole. */
 void qk_joined_leave(qk_job_t *job, qk_status_t verdict, const char *why);
 /* All who have joined leave. */

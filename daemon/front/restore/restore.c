@@ -320,7 +320,6 @@ static void restore_parts(const qk_job_row_t *row, qk_job_t *job) {
 /* A solution of which its client knows, and that is made again, is another one. */
 static void join_again(qk_service_t *service, const qk_job_row_t *row, qk_job_t *job) {
   qk_job_t *whole = whole_of(service, row);
-  qk_err_t err = {0};
   for (uint32_t i = 0; i < job->nrhs; i++) {
     qk_rhs_t *rhs = &whole->rhs[i];
     if (job->rhs[i].attempt >= rhs->attempt && rhs->state < QK_RHS_ENDED && job->rhs[i].recorded)
@@ -328,7 +327,7 @@ static void join_again(qk_service_t *service, const qk_job_row_t *row, qk_job_t 
     job->rhs[i].recorded = job->rhs[i].state == QK_RHS_ACKED;
   }
   qk_queue_expire_part(whole, (uint32_t)job->part); /* the later row has it */
-  qk_joined_begin(job, whole, qk_service_now(service), &err);
+  qk_joined_begin(job, whole, qk_service_now(service));
   if (qk_job_is_upload(job)) qk_joined_resume(job, row->upload_next);
   for (uint32_t i = 0; i < job->nrhs; i++) /* nothing is sent before it is recorded */
     if (job->rhs[i].state == QK_RHS_ENDED) job->rhs[i].marked = true;

@@ -302,14 +302,11 @@ static qk_status_t check_part(const qk_job_t *whole, uint32_t part, qk_err_t *er
   return QK_OK;
 }
 
-/* The new job takes its part, and is let in; or it is destroyed. */
-static qk_status_t enter_part(qk_service_t *service, qk_session_t *session, qk_job_t *job,
-                              qk_job_t *whole, qk_err_t *err) {
-  qk_status_t status = qk_joined_begin(job, whole, qk_service_now(service), err);
-  if (status != QK_OK) {
-    qk_job_destroy(job);
-    return status;
-  }
+/* The new job takes its part from who has it, and is let in. */
+static void enter_part(qk_service_t *service, qk_session_t *session, qk_job_t *job,
+                       qk_job_t *whole) {
+  qk_queue_expire_part(whole, (uint32_t)job->part);
+  qk_joined_begin(job, whole, qk_service_now(service));
   if (qk_job_is_upload(job)) qk_joined_resume(job, 0);
   service->count.accepted++;
   qk_marks_enter(qk_journal_marks(service->journal), job);
@@ -317,7 +314,6 @@ static qk_status_t enter_part(qk_service_t *service, qk_session_t *session, qk_j
   qk_log(QK_LOG_INFO, "job", job->name, "accepted: part %d of %s", job->part, whole->name);
   service->events->accepted(service->events->arg, session, job, false);
   qk_admit_repeat_results(service, session, job);
-  return QK_OK;
 }
 
 qk_status_t qk_admit_join(qk_service_t *service, qk_session_t *session, const Quark__Join *join,
@@ -328,7 +324,8 @@ qk_status_t qk_admit_join(qk_service_t *service, qk_session_t *session, const Qu
     return QK_OK;
   if (err->code == QK_OK) check_number(session, join->request, err);
   qk_job_t *whole = err->code == QK_OK ? find_whole(service, session, join, err) : NULL;
-  if (whole) check_part(whole, join->part, err);
+  if (whole && check_part(whole, join->part, err) == QK_OK)
+    qk_joined_check(whole, join->part, err);
   if (err->code == QK_OK) qk_upload_check(service, 0, err);
   if (err->code == QK_OK) {
     qk_terms_t terms = terms_of(service, session, whole->setup);
@@ -336,9 +333,6 @@ qk_status_t qk_admit_join(qk_service_t *service, qk_session_t *session, const Qu
     terms.config = whole->config;
     qk_job_create_part(join, whole, &terms, &job, err);
   }
-  if (job) {
-    qk_queue_expire_part(whole, join->part);
-    enter_part(service, session, job, whole, err);
-  }
+  if (job) enter_part(service, session, job, whole);
   return err->code == QK_OK ? QK_OK : reject(service, session, join->request, 0, err);
 }

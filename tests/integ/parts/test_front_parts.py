@@ -261,6 +261,36 @@ def a_part_goes_to_who_has_joined_it_last(case):
 
 
 @tap.test
+def a_part_stays_with_who_has_it_where_another_one_is_refused(case):
+    links, piece = np.zeros((32, 16, 16, 16, 4, 3, 3), complex), bytes(1 << 20)
+    with case.daemon() as d, Client(d) as owner, Client(d) as first, Client(d) as second:
+        a = open_parts(owner, (1, 1, 1, 2), links)
+        has, wants, busy = first, second, 0
+        h = join(has, owner, a, 0)
+        for _ in range(200):
+            for k in range(h.upload_until >> 20):
+                has.data.send(frame(UPLOAD, h.request, 0, piece, h.field_bytes, k << 20, 0))
+            while True:  # until what was sent is in memory
+                wants.request += 1
+                wants.send(join=qk.Join(request=wants.request, owner=owner.client_id, owner_request=a.request, token=a.join, part=0))
+                name, body = wants.receive()
+                if name == 'accepted':
+                    break
+                assert (name, body.status) == ('rejected', STATUS['BUSY']) and 'part 0: what another client has sent' in body.text, body
+                busy += 1
+                has.ping()
+                assert not any(n in ('error', 'result') for n, _ in has.later), has.later
+            assert has.expect('result').status == STATUS['EXPIRED']
+            has.error('EXPIRED', fatal=False)
+            has, wants, h = wants, has, body
+            if busy > 4:
+                break
+        assert busy > 0
+        owner.send(release=qk.Release(request=a.request))
+        settled(d)
+
+
+@tap.test
 def a_client_that_breaks_its_part_leaves_the_others_alone(case):
     grid = (1, 1, 2, 2)
     b = sources(2)
