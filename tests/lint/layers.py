@@ -61,6 +61,7 @@ rooms('daemon/front', {'daemon/base', 'proto'}, {
     'state': 'job storage host',
     'engines': 'state job measure settings host',
     'service': 'engines state job measure storage settings host',
+    'service/setups': 'service engines state job measure storage settings host',
     'restore': 'service engines state job storage settings host',
     'view': 'service engines state job measure settings host',
     'wire': 'job storage host',

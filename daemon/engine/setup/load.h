@@ -27,11 +27,11 @@ typedef struct qk_load {
   double phase[4][2];
   qk_prec_t inner;
   bool ignore_checksum;
-  int32_t nslot;      /* 0: chosen */
-  int32_t link_reals; /* 0: chosen */
-  bool single_rhs;    /* what is alone has a solver of one column */
-  int64_t reserve;    /* bytes on the host of rank 0 that are the front's */
-  int32_t staging;    /* sources, and as many solutions, on their way beside the slots */
+  int32_t nslot;        /* 0: chosen */
+  int32_t link_reals;   /* 0: chosen */
+  bool single_rhs;      /* what is alone has a solver of one column */
+  int64_t reserve;      /* bytes on the host of rank 0 that are the front's */
+  int32_t staging;      /* sources, and as many solutions, on their way beside the slots */
   uint64_t fingerprint; /* that the front knows it by */
   qk_mg_params_t mg;
   char clover[QK_PATH_MAX + 1];     /* memory of the clover term that `values` name; "": none */

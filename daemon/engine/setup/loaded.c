@@ -421,8 +421,8 @@ static qk_status_t begin_pinning(const loading_t *in, qk_loaded_t *s) {
   if (s->pinned == NULL || !qk_pinned_serves(s->pinned, bytes, n)) {
     qk_pinned_destroy(s->pinned);
     s->pinned = NULL;
-    status = qk_pinned_create(&s->dev, qk_host_pages(s->ops), bytes, n, threads, &s->pinned,
-                              in->err);
+    status =
+        qk_pinned_create(&s->dev, qk_host_pages(s->ops), bytes, n, threads, &s->pinned, in->err);
   }
   return qk_comm_agree(in->comm, status, in->err);
 }

@@ -44,13 +44,13 @@ typedef struct qk_loaded {
   qk_prec_t inner;
   int nslot, link_reals;
   qk_plan_t plan;
-  int64_t memory_free; /* before the load, less 3 %, the least of all ranks; on the CPU a share */
-  qk_clocks_t clocks;  /* of its creation, on this rank */
-  double phase_t[2];   /* boundary factor of the operator in t */
+  int64_t memory_free;  /* before the load, less 3 %, the least of all ranks; on the CPU a share */
+  qk_clocks_t clocks;   /* of its creation, on this rank */
+  double phase_t[2];    /* boundary factor of the operator in t */
   qk_backend_t backend; /* as it was asked for */
   uint64_t fingerprint; /* of the LOAD */
-  bool has_flavours;   /* of the action (actions.h) */
-  int vectors;         /* of a right-hand side (actions.h): 1 or more */
+  bool has_flavours;    /* of the action (actions.h) */
+  int vectors;          /* of a right-hand side (actions.h): 1 or more */
   int64_t device_bytes, host_bytes; /* sums over the ranks, by qk_loaded_count_memory */
 } qk_loaded_t;
 

@@ -50,7 +50,7 @@ static bool on_note(void *arg, const char *key, const char *value, qk_err_t *why
   return true;
 }
 
-/* Whether another setup has this engine now: the front has ended before it could forget the note. */
+/* Whether another setup has this engine now: the front has ended before it forgot this note. */
 static bool is_handed_over(const list_t *list, int i) {
   const qk_adopted_t *l = &list->at[i];
   for (int k = 0; k < list->n; k++)

@@ -19,8 +19,8 @@ typedef struct qk_engine_start {
   const char *term;   /* likewise the clover term; "": the action has none */
 } qk_engine_start_t;
 
-/* checkpoint: of multigrid; "": none. start: NULL: from noise. fingerprint: of this LOAD (engine_argv.h);
- * 0: none. reserve: bytes of this host that uploads and results may still take. */
+/* checkpoint: of multigrid; "": none. start: NULL: from noise. fingerprint: of this LOAD
+ * (engine_argv.h); 0: none. reserve: bytes of this host that uploads and results may still take. */
 uint8_t *qk_engine_encode_load(const qk_settings_t *settings, const char *checkpoint,
                                const qk_engine_start_t *start, uint64_t fingerprint,
                                int64_t reserve, size_t *bytes);

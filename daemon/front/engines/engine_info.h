@@ -21,8 +21,8 @@ typedef struct qk_engine_info {
   double plaquette, unitarity, load_seconds;
   uint64_t digest, device_bytes, host_bytes;
   uint32_t link_reals;
-  uint64_t steps;    /* of the solver, since it was loaded */
-  double stepped_at; /* seconds of the loop's clock: when the steps last changed */
+  uint64_t steps;                    /* of the solver, since it was loaded */
+  double stepped_at;                 /* seconds of the loop's clock: when the steps last changed */
   Quark__MultigridReport *multigrid; /* NULL: there is none */
   Quark__MemoryReport *memory;
   qk_start_clocks_t start; /* what load_seconds went on */

@@ -324,8 +324,7 @@ qk_status_t qk_admit_join(qk_service_t *service, qk_session_t *session, const Qu
     return QK_OK;
   if (err->code == QK_OK) check_number(session, join->request, err);
   qk_job_t *whole = err->code == QK_OK ? find_whole(service, session, join, err) : NULL;
-  if (whole && check_part(whole, join->part, err) == QK_OK)
-    qk_joined_check(whole, join->part, err);
+  if (whole && check_part(whole, join->part, err) == QK_OK) qk_joined_check(whole, join->part, err);
   if (err->code == QK_OK) qk_upload_check(service, 0, err);
   if (err->code == QK_OK) {
     qk_terms_t terms = terms_of(service, session, whole->setup);

@@ -4,7 +4,7 @@
  * setup that fails to load stays listed with the reason until its table entry is needed; it affects
  * no other setup.
  *
- * In place A private setup that is loaded again with other links or parameters is another one, which
+ * In place A private setup that is loaded again with other links or parameters is another one that
  *          succeeds it: it takes its place in the table, and its engine, once all that was accepted
  *          for the old one has ended. The name means the new one from the LOAD on: until it is
  *          READY it accepts nothing. Where a user has --user-setups, a new one succeeds the one of

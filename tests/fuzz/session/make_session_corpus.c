@@ -267,7 +267,7 @@ static void save_fields(void) {
           C0(GOODBYE), PASS(3));
 }
 
-/* Private setups are loaded again, in place, while the old ones have work, engines and fronts end. */
+/* Private setups are loaded again, in place; the old ones have work, engines and fronts end. */
 static void save_in_place(void) {
   SESSION("in-place", 2 | STATE | SETUPS, LIVE, C0(HELLO), C0(BIND), C0(FIELD(3)), C0(UPLOAD(0, 0)),
           HELP, C0(LOAD(SECOND, OF_FIELD(0))), START, C0(SUBMIT_TO(SECOND, POINT | KEEP, TWO)),

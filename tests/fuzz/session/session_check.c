@@ -434,8 +434,7 @@ static void check_setups(const qk_server_t *server, sums_t *sum) {
     const qk_setup_t *setup = load->setup;
     QK_ASSERT(setup->open == load->open && length(&setup->quarantined) == load->quarantined);
     QK_ASSERT(length(&setup->waiting) == load->waiting);
-    const bool stays =
-        setup->index >= 0 || setup == server->service.depot || load->succeeds;
+    const bool stays = setup->index >= 0 || setup == server->service.depot || load->succeeds;
     QK_ASSERT(setup->holds == load->jobs + load->evolving + stays);
     QK_ASSERT(stays || load->open == 0);
     QK_ASSERT(load->open > 0 || fabs(setup->open_digits) < 1e-6);

@@ -103,7 +103,8 @@ qk_setup_t *qk_setups_find(const qk_service_t *service, const qk_viewer_t *viewe
 qk_status_t qk_setups_check(const qk_setup_t *setup, qk_err_t *err) {
   if (setup->successor)
     return qk_fail(err, QK_NOT_READY,
-                   "setup %s is to be loaded anew: %lld right-hand sides of the one before are open",
+                   "setup %s is to be loaded in place: %lld right-hand sides of the one before are "
+                   "open",
                    setup->successor->name, (long long)setup->open);
   if (setup->failed != QK_OK)
     return qk_fail(err, QK_NOT_FOUND, "setup %s was not loaded: %.300s", setup->name, setup->text);

@@ -5,7 +5,7 @@
 #include "daemon/base/log.h"
 #include "daemon/front/service/fields.h"
 #include "daemon/front/service/queue.h"
-#include "daemon/front/service/setups_impl.h"
+#include "daemon/front/service/setups/setups_impl.h"
 
 static bool has_ended(const qk_setup_t *setup) {
   return setup->open == 0 && qk_setup_running(setup) == 0;

@@ -5,7 +5,7 @@
 #include "daemon/base/log.h"
 #include "daemon/front/service/fields.h"
 #include "daemon/front/service/queue.h"
-#include "daemon/front/service/setups_impl.h"
+#include "daemon/front/service/setups/setups_impl.h"
 #include "daemon/front/settings/operator.h"
 #include "daemon/front/settings/setup_request.h"
 #include "proto/control.h"
@@ -219,8 +219,9 @@ static void tell_dropped(qk_setup_t *setup, const qk_setup_t *idle, const char *
   const size_t n = strlen(setup->text);
   qk_info("setups", "dropping %s to make room for %s (%s): idle for %.0f s", idle->site_name,
           setup->site_name, limit, seconds);
-  snprintf(setup->text + n, sizeof setup->text - n, "%ssetup %s was dropped to make room: idle for %.0f s (%s)",
-           n ? "; " : "", named ? idle->name : "of another user", seconds, limit);
+  snprintf(setup->text + n, sizeof setup->text - n,
+           "%ssetup %s was dropped to make room: idle for %.0f s (%s)", n ? "; " : "",
+           named ? idle->name : "of another user", seconds, limit);
 }
 
 /* Lets one go that is idle. False: there is none. */
@@ -497,8 +498,8 @@ static qk_status_t find_place(qk_setup_t *setup, qk_setup_t **at, qk_err_t *err)
   qk_setup_t *idle;
   qk_status_t status = check_quota(setup, &idle, err);
   *at = idle ? idle : setup;
-  if (status != QK_OK || idle) return status == QK_OK ? qk_setups_succeed(idle, setup, err) : status;
-  status = make_place(setup, err);
+  if (status == QK_OK && idle) return qk_setups_succeed(idle, setup, err);
+  if (status == QK_OK) status = make_place(setup, err);
   if (status == QK_OK) status = qk_setups_record(setup, err);
   return status == QK_OK ? qk_setups_place(setup, err) : status;
 }

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/front/service/setups_impl.h"
+#include "daemon/front/service/setups/setups_impl.h"
 #include "daemon/front/settings/operator.h"
 
 /* After what says the action. */
