@@ -374,6 +374,7 @@ def a_journal_that_ends_between_two_steps(case):
                 assert d.terminate() == 0
             if step == 'lost':
                 os.kill(pid, signal.SIGKILL)
+                gone(pid)
 
 
 @tap.test
