@@ -8,7 +8,7 @@
 /* Room for one more: that of those that are forgotten, if these are the most. */
 static bool make_room(runs_t *runs) {
   if (runs->n < runs->room) return true;
-  if (runs->first > runs->n / 2) {
+  if (runs->run && runs->first > runs->n / 2) {
     runs->n -= runs->first;
     memmove(runs->run, runs->run + runs->first, runs->n * sizeof *runs->run);
     runs->first = 0;
