@@ -258,6 +258,19 @@ def whose_links_were_replaced_lose_them(case):
         d.status_when(lambda s: s.memory_used == 0)
 
 
+@tap.test
+def a_drop_that_comes_twice_leaves_the_setups_of_others(case):
+    """Without CURVE everybody operates, and two users may have a setup of one name."""
+    with loaded(case) as (d, c, gauge, _), Client(d, user='else') as other:
+        load(other, 'mine', gauge=gauge_of(other), kappa=0.12)
+        d.status_when(lambda s: [x.state for x in s.setups if x.owner == 'else'] == [qk.STATE_READY])
+        drop(c, 'mine')
+        d.status_when(lambda s: sum(x.name == 'mine' for x in s.setups) == 1)
+        assert 'else/mine' in refused(c, 'NOT_FOUND', drop=qk.Drop(name='mine'))
+        assert [x.state for x in d.status().setups if x.owner == 'else'] == [qk.STATE_READY]
+        assert drop(c, 'else/mine').owner == 'else'
+
+
 # ---- fronts that follow each other -------------------------------------------------------------------
 
 

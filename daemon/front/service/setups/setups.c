@@ -554,6 +554,16 @@ qk_setup_t *qk_setups_load(qk_service_t *service, const qk_viewer_t *viewer,
   return status == QK_OK ? loaded : refuse("LOAD", err);
 }
 
+/* A DROP that comes twice must not end the setup that another user has of the same name. */
+static void check_whose(const qk_viewer_t *viewer, const qk_setup_t *setup, const char *name,
+                        qk_err_t *err) {
+  const bool own = viewer->user && strcmp(viewer->user, setup->owner) == 0;
+  if (!setup->owner[0] || own || strchr(name, '/')) return;
+  qk_fail(err, QK_NOT_FOUND,
+          "setup = \"%s\": only %s/%s is there, which is dropped by that name alone", setup->name,
+          setup->owner_shown, setup->name);
+}
+
 qk_setup_t *qk_setups_drop(qk_service_t *service, const qk_viewer_t *viewer,
                            const Quark__Drop *drop, qk_err_t *err) {
   qk_setup_t *found = qk_setups_find(service, viewer, drop->name, err);
@@ -562,6 +572,7 @@ qk_setup_t *qk_setups_drop(qk_service_t *service, const qk_viewer_t *viewer,
     qk_fail(err, QK_DENIED, "drop needs the role operate, but for setups of your own links");
     return refuse("DROP", err);
   }
+  if (found) check_whose(viewer, found, drop->name, err);
   if (found == service->primary)
     qk_fail(err, QK_BAD_ARGUMENT, "setup %s is the default: make another one the default first",
             found->name);
