@@ -560,8 +560,8 @@ static void check_whose(const qk_viewer_t *viewer, const qk_setup_t *setup, cons
   const bool own = viewer->user && strcmp(viewer->user, setup->owner) == 0;
   if (!setup->owner[0] || own || strchr(name, '/')) return;
   qk_fail(err, QK_NOT_FOUND,
-          "setup = \"%s\": only %s/%s is there, which is dropped by that name alone", setup->name,
-          setup->owner_shown, setup->name);
+          "setup = \"%s\": you have none of this name; to drop that of %s say %s/%s", setup->name,
+          setup->owner_shown, setup->owner_shown, setup->name);
 }
 
 qk_setup_t *qk_setups_drop(qk_service_t *service, const qk_viewer_t *viewer,
