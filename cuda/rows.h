@@ -23,6 +23,10 @@
   X(space_step, qk_space_args_t)                                                                   \
   X(site_ratios, qk_site_ratios_args_t)
 
+#define QK_FIFTH_KERNELS(X)                                                                        \
+  X(fifth_mix, qk_fifth_mix_args_t)                                                                \
+  X(fifth_sum, qk_fifth_sum_args_t)
+
 #define QK_COLUMN_KERNELS(X)                                                                       \
   X(rhs_import, qk_rhs_args_t)                                                                     \
   X(rhs_export, qk_rhs_args_t)                                                                     \
@@ -80,6 +84,7 @@
 #define QK_KERNELS(X)                                                                              \
   QK_WILSON_KERNELS(X)                                                                             \
   QK_KRYLOV_KERNELS(X)                                                                             \
+  QK_FIFTH_KERNELS(X)                                                                              \
   QK_COLUMN_KERNELS(X)                                                                             \
   QK_HADRON_KERNELS(X)                                                                             \
   QK_GAUGE_KERNELS(X)                                                                              \

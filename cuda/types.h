@@ -35,7 +35,8 @@ extern "C" {
 #define QK_STORAGES(X) X(DOUBLE, double, 8, 0) X(SINGLE, float, 4, 0) X(HALF, half, 2, 1)
 
 #define X(name, type, bytes, scaled) +1
-enum { QK_TILE = 8, QK_MAX_RHS = 64, QK_PRECS = 0 QK_STORAGES(X) };
+/* Right-hand sides of a block that has no fifth dimension, and columns of any (fifth_ops.h). */
+enum { QK_TILE = 8, QK_MAX_RHS = 64, QK_COLUMNS_MAX = 256, QK_PRECS = 0 QK_STORAGES(X) };
 #undef X
 
 /* Both: 0 for what is no precision. A precision without a row does not compile. */
@@ -85,7 +86,7 @@ typedef struct qk_spinor {
   qk_prec_t prec;
   qk_subset_t subset;
   int32_t ncomp;
-  int32_t nrhs;
+  int32_t nrhs; /* with a fifth dimension: columns, ls for each right-hand side (fifth_ops.h) */
   /* Vectors that a RHS has, which stand one behind the other and have nsites together; 0 says 1.
    * What knows sites (hop, sources, wire order, transfers) takes one of them, BLAS all. */
   int32_t inner;

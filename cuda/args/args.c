@@ -28,7 +28,8 @@ const char *qk_args_misfit(const qk_spinor_t *f, char text[QK_ARGS_TEXT]) {
   if (qk_prec_scaled(f->prec) && f->ncomp != 12)
     return WRONG("ncomp = %d: 12 with prec = %d", f->ncomp, (int)f->prec);
   if (f->ncomp < 4 || f->ncomp % 4 != 0) return WRONG("ncomp = %d: a multiple of 4", f->ncomp);
-  if (f->nrhs < 1 || f->nrhs > QK_MAX_RHS) return WRONG("nrhs = %d: 1 to %d", f->nrhs, QK_MAX_RHS);
+  if (f->nrhs < 1 || f->nrhs > QK_COLUMNS_MAX)
+    return WRONG("nrhs = %d: 1 to %d", f->nrhs, QK_COLUMNS_MAX);
   if (f->inner < 0 || (f->inner > 1 && f->nsites % f->inner != 0))
     return WRONG("inner = %d: not a number of vectors of %lld sites", f->inner,
                  (long long)f->nsites);

@@ -22,7 +22,7 @@ const char *qk_lattice_misfit(const qk_lattice_t *lat) {
 }
 
 static const char *block_misfit(const qk_spinor_t *f) {
-  if (f->nrhs < 1 || f->nrhs > QK_MAX_RHS) return "block: nrhs must be 1..64";
+  if (f->nrhs < 1 || f->nrhs > QK_COLUMNS_MAX) return "block: nrhs must be 1..256";
   if (f->ntile != 0 && f->ntile != (f->nrhs + QK_TILE - 1) / QK_TILE)
     return "block: ntile must be 0 or (nrhs + 7) / 8";
   if (f->ntile == 0 && f->nrhs != 1) return "block: tiles of eight sites hold one RHS";

@@ -10,8 +10,8 @@
 /* Reductions are cut into at most this many chunks, whatever the number of threads. */
 enum { QK_CPU_CHUNKS = 256 };
 
-/* Doubles a chunk: QK_MULTI_MAX complex results for each right-hand side. */
-enum { QK_CPU_PARTIALS = QK_MULTI_MAX * 2 * QK_MAX_RHS };
+/* Doubles a chunk: QK_MULTI_MAX complex results for each column. */
+enum { QK_CPU_PARTIALS = QK_MULTI_MAX * 2 * QK_COLUMNS_MAX };
 
 struct qk_cpu_ctx {
   qk_ops_ctx base;

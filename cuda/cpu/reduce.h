@@ -72,7 +72,7 @@ template <int N, class F> void for_chunks(const block_shape &b, const F &body) {
  * real parts then imaginary ones. */
 double *partial_of(qk_ops_ctx_t *ctx, int tile, int64_t chunk, int k) {
   return qk_cpu(ctx)->partial +
-         ((chunk * (QK_MAX_RHS / QK_TILE) + tile) * QK_MULTI_MAX + k) * (2 * QK_TILE);
+         ((chunk * (QK_COLUMNS_MAX / QK_TILE) + tile) * QK_MULTI_MAX + k) * (2 * QK_TILE);
 }
 
 void keep(double *partial, const cx<lanes<double>> &v) {

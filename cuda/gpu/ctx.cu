@@ -96,10 +96,10 @@ cudaError_t set_up(qk_gpu_ctx *gpu) {
       code = cudaEventCreateWithFlags(&gpu->event[q], cudaEventDisableTiming);
     if (code != cudaSuccess) return code;
   }
-  const size_t tiles = QK_MAX_RHS / QK_TILE;
-  cudaError_t code = cudaMalloc(&gpu->arrived, tiles * sizeof *gpu->arrived);
+  const size_t tiles = QK_MAX_RHS / QK_TILE, most_tiles = QK_COLUMNS_MAX / QK_TILE;
+  cudaError_t code = cudaMalloc(&gpu->arrived, most_tiles * sizeof *gpu->arrived);
   if (code == cudaSuccess)
-    code = cudaMemsetAsync(gpu->arrived, 0, tiles * sizeof *gpu->arrived, gpu->stream[0]);
+    code = cudaMemsetAsync(gpu->arrived, 0, most_tiles * sizeof *gpu->arrived, gpu->stream[0]);
   if (code != cudaSuccess) return code;
   const size_t lines = QK_GPU_MULTI * tiles * QK_GPU_BLOCKS;
   return cudaMalloc(&gpu->partial, lines * QK_TILE * 2 * sizeof(double));

@@ -86,7 +86,9 @@ constexpr int alone_blocks = 64;
 inline finish_args reduction(qk_ops_ctx_t *ctx, const block_shape &b, int n, double *red,
                              const uint8_t *mask) {
   /* the lines of all results and tiles must fit into `partial` */
-  const int room = n > QK_GPU_MULTI ? QK_GPU_BLOCKS * QK_GPU_MULTI / n : QK_GPU_BLOCKS;
+  constexpr int tiles = QK_MAX_RHS / QK_TILE;
+  int room = n > QK_GPU_MULTI ? QK_GPU_BLOCKS * QK_GPU_MULTI / n : QK_GPU_BLOCKS;
+  if (b.ntile > tiles) room = room * tiles / b.ntile;
   const int blocks = blocks_for(b) < room ? blocks_for(b) : room;
   unsigned *arrived = blocks <= alone_blocks ? qk_gpu(ctx)->arrived : nullptr;
   return {qk_gpu(ctx)->partial, red, mask, arrived, b, n, blocks, 0, 0};
