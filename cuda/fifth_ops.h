@@ -17,7 +17,7 @@ extern "C" {
 enum { QK_LS_MAX = 64 };
 
 /* At each site and for each right-hand side, with the chirality of each spin (+1: spins 0 and 1):
- *   out_s = c_x x_s + sum_r matrix[chirality][s][r] in_r,   s < to, r < from
+ *   out_s = c_x x_s + c_in sum_r matrix[chirality][s][r] in_r,   s < to, r < from
  * Fields of one precision with 12 components, of the same sites; in has from columns a right-hand
  * side, out and x have `to`. x may be absent (data NULL) where c_x is 0. out may be x, and in where
  * to == from. Fields of one column whose tiles are eight sites are not half.
@@ -28,7 +28,7 @@ typedef struct qk_fifth_mix_args {
   int32_t to, from;
   int32_t is_real;
   const void *matrix;
-  double c_x;
+  double c_in, c_x;
   qk_spinor_t in, x, out;
 } qk_fifth_mix_args_t;
 

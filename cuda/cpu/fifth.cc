@@ -50,7 +50,7 @@ template <class S> void mix_as(const qk_fifth_mix_args_t &a) {
   const fifth_matrix<real<S>> m = fifth_matrix_of<real<S>>(a);
   const spinor<S> in = spinor_of<S>(a.in), x = spinor_of<S>(a.x), out = spinor_of<S>(a.out);
   const int nrhs = a.in.nrhs / a.from;
-  const real<S> c_x = (real<S>)a.c_x;
+  const real<S> c_x = (real<S>)a.c_x, c_in = (real<S>)a.c_in;
 #pragma omp parallel for schedule(static)
   for (int64_t site = 0; site < a.in.nsites; site++) {
     site_columns<S> from, to;
@@ -61,9 +61,9 @@ template <class S> void mix_as(const qk_fifth_mix_args_t &a) {
       memset(to.v, 0, sizeof to.v[0] * (size_t)(a.out.ntile > 0 ? a.out.ntile * QK_TILE : 1));
     for (int rhs = 0; rhs < nrhs; rhs++)
       for (int s = 0; s < a.to; s++) {
-        real<S> *v = to.v[rhs * a.to + s];
-        for (int c = 0; c < N; c++) v[c] *= c_x;
-        for (int r = 0; r < a.from; r++) m.add(s, r, from.v[rhs * a.from + r], v);
+        real<S> *v = to.v[rhs * a.to + s], sum[N] = {};
+        for (int r = 0; r < a.from; r++) m.add(s, r, from.v[rhs * a.from + r], sum);
+        for (int c = 0; c < N; c++) v[c] = c_x * v[c] + c_in * sum[c];
       }
     to.store(out, site);
   }

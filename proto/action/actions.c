@@ -154,6 +154,52 @@ static const qk_param_t doublet[] = {
     {.key = 0},
 };
 
+#define SLICES(name, value, text)                                                                  \
+  {                                                                                                \
+    .key = name, .type = QK_PARAM_REALS, .least = -1e3, .most = 1e3, .otherwise = value,           \
+    .help = text                                                                                   \
+  }
+
+static const qk_param_t moebius[] = {
+    {.key = "mass",
+     .type = QK_PARAM_REAL,
+     .least = -1e3,
+     .most = 1e3,
+     .unit = "1/a",
+     .help = "quark mass m, which joins the outer slices"},
+    {.key = "M5",
+     .type = QK_PARAM_REAL,
+     .least = 0,
+     .above = true,
+     .most = 10,
+     .unit = "1/a",
+     .help = "height of the domain wall: D is D_W(-M5)"},
+    {.key = "Ls",
+     .type = QK_PARAM_INTEGER,
+     .least = 2,
+     .most = 64,
+     .help = "extent of the fifth dimension"},
+    SLICES("b", "1", "b_s, one for all slices or one for each; b = 1 and c = 0 are Shamir's"),
+    SLICES("c", "0", "c_s likewise"),
+    SLICES("b-im", "0", "imaginary part of b_s likewise (zMoebius)"),
+    SLICES("c-im", "0", "imaginary part of c_s likewise"),
+    {.key = "xi0",
+     .type = QK_PARAM_REAL,
+     .least = 0.1,
+     .most = 100,
+     .otherwise = "1",
+     .help = "bare anisotropy xi_0 of the gauge action"},
+    {.key = "nu",
+     .type = QK_PARAM_REAL,
+     .least = 0,
+     .above = true,
+     .most = 100,
+     .otherwise = "1",
+     .help = "bare anisotropy nu of the quarks: hops in space have the weight nu / xi_0"},
+    LINKS,
+    {.key = 0},
+};
+
 const qk_action_row_t qk_action_rows[] = {
     [QK_ACTION_WILSON] = {.name = "wilson",
                           .help = "plain Wilson fermions: 4 + m - 1/2 hop",
@@ -196,5 +242,12 @@ const qk_action_row_t qk_action_rows[] = {
      .reference = "B. Sheikholeslami, R. Wohlert, Nucl. Phys. B 259 (1985) 572",
      .param = foreign_clover,
      .has_term = true},
+    {.name = "moebius",
+     .help = "domain wall fermions of Shamir and Moebius: (b D + 1) + (c D - 1) Delta, "
+             "D = D_W(-M5)",
+     .reference = "R. C. Brower, H. Neff, K. Orginos, Comput. Phys. Commun. 220 (2017) 1, "
+                  "arXiv:1206.5214",
+     .param = moebius,
+     .has_slices = true},
     {.name = 0},
 };

@@ -45,7 +45,8 @@ typedef struct qk_action_row {
   bool has_kappa;               /* kappa = 1 / (2 (4 + mass)) may stand for mass */
   bool has_flavours;            /* two of opposite sign in one setup: a request may say which */
   bool has_term;                /* T is a field that the user has sent, which `clover` names */
-  int vectors; /* fields of spin and colour in a right-hand side: 2 of a doublet; 0 says 1 */
+  bool has_slices; /* M has a fifth dimension, sources and solutions have four (docs/physics.md) */
+  int vectors;     /* fields of spin and colour in a right-hand side: 2 of a doublet; 0 says 1 */
 } qk_action_row_t;
 
 static inline int qk_action_vectors(const qk_action_row_t *row) {

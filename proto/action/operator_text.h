@@ -34,7 +34,7 @@ enum {
   QK_VALUES_PARAMS = 16,                            /* parameters of an action */
   QK_VALUES_REALS = 120,                            /* its numbers together */
   QK_VALUES_WORDS = 4,                              /* its words */
-  QK_REALS_MAX = 48,                                /* numbers of one parameter */
+  QK_REALS_MAX = 28,                                /* numbers of one parameter */
   QK_PARAM_NAME_MAX = 31,                           /* bytes of the name of an action */
   QK_PARAM_KEY_MAX = 31,                            /* and of a key */
   QK_REAL_BYTES = 25,                               /* a number with its comma */

@@ -4,7 +4,7 @@
 #include <criterion/criterion.h>
 #include <vector>
 
-#include "cuda/body/update.h"
+#include "cuda/body/links/update.h"
 
 using namespace QK_NS;
 

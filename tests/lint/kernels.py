@@ -48,7 +48,7 @@ def main(root):
             return f.read()
     headers = {os.path.basename(p): read(p) for p in sorted(glob.glob(os.path.join(root, 'cuda', '*ops.h')))}
     rows_h = read('cuda', 'rows.h')
-    bad = list(complaints(rows_h, read('cuda', 'README.md'), headers, os.listdir(os.path.join(root, 'cuda', 'body'))))
+    bad = list(complaints(rows_h, read('cuda', 'README.md'), headers, [os.path.basename(p) for p in glob.glob(os.path.join(root, 'cuda', 'body', '**', '*.h'), recursive=True)]))
     print('1..1')
     print('%s - cuda/README.md lists the %d kernels of cuda/rows.h' % ('not ok' if bad or not rows(rows_h) else 'ok', len(rows(rows_h))))
     for line in bad:

@@ -374,6 +374,76 @@ class Doublet:
         return (g5 * self.apply(g5 * psi.reshape(self.shape)[::-1]))[::-1]
 
 
+def in_slices(b, ls):
+    """A number for all slices, or one for each, with an imaginary part or not."""
+    return np.broadcast_to(np.asarray(b, complex), (ls,))
+
+
+class DomainWall:
+    """(M psi)_s = (b_s D + 1) psi_s + (c_s D - 1) (Delta psi)_s, D = D_W(-M5) (Brower, Neff, Orginos, arXiv:1206.5214): fields [Ls] + those of D.
+    Written as it stands, without the forms that the engine uses. solve: the four-dimensional quark of a source."""
+
+    def __init__(self, u, bc, mass, M5, Ls, b=1.0, c=0.0, b_im=0.0, c_im=0.0, xi0=1.0, nu=1.0):
+        w = nu / xi0
+        self.wilson = WilsonClover(u, -M5, 0, bc, hop=(w, w, w, 1))
+        self.wilson.number = np.full_like(self.wilson.number, 1 + 3 * w - M5)
+        self.mass, self.ls, self.shape = mass, Ls, self.wilson.shape
+        self.b, self.c = (in_slices(np.asarray(x) + 1j * np.asarray(y), Ls) for x, y in ((b, b_im), (c, c_im)))
+        self.plus = ((1 + np.diag(GAMMA5).real) / 2)[:, None]
+
+    def delta(self, psi, dagger=False):
+        """P+ psi_{s-1} + P- psi_{s+1}, times -m where s wraps around; or its adjoint."""
+        behind, ahead = np.roll(psi, 1, 0), np.roll(psi, -1, 0)
+        behind[0] *= -self.mass
+        ahead[-1] *= -self.mass
+        plus, minus = (ahead, behind) if dagger else (behind, ahead)
+        return self.plus * plus + (1 - self.plus) * minus
+
+    def d(self, psi, dagger=False):
+        return np.stack([self.wilson.apply_dagger(v) if dagger else self.wilson.apply(v) for v in psi])
+
+    def apply5(self, psi, dagger=False):
+        each = (slice(None),) + (None,) * 6
+        if not dagger:
+            hop = self.delta(psi)
+            return self.d(self.b[each] * psi + self.c[each] * hop) + psi - hop
+        down = self.d(psi, True)
+        return self.b[each].conj() * down + psi + self.delta(self.c[each].conj() * down - psi, True)
+
+    def enter(self, eta):
+        """D_- P+ eta on slice 0, D_- P- eta on slice Ls-1; D_- = 1 - c_s D."""
+        b = np.zeros((self.ls,) + self.shape, complex)
+        for s, projector in ((0, self.plus), (-1, 1 - self.plus)):
+            p = projector * eta
+            b[s] += p - self.c[s] * self.wilson.apply(p)
+        return b
+
+    def leave(self, psi):
+        return (1 - self.plus) * psi[0] + self.plus * psi[-1]
+
+    def midpoint(self, psi):
+        return self.plus * psi[self.ls // 2 - 1] + (1 - self.plus) * psi[self.ls // 2]
+
+    def solve5(self, b, tol=1e-12, most=5000):
+        """By CG on the normal equations."""
+        x, r = np.zeros_like(b), b.copy()
+        p = g = self.apply5(r, True)
+        gamma, size = np.vdot(g, g).real, np.linalg.norm(b)
+        for _ in range(most):
+            q = self.apply5(p)
+            alpha = gamma / np.vdot(q, q).real
+            x, r = x + alpha * p, r - alpha * q
+            if np.linalg.norm(r) < tol * size:
+                return x
+            g = self.apply5(r, True)
+            gamma, before = np.vdot(g, g).real, gamma
+            p = g + gamma / before * p
+        raise ArithmeticError('no convergence')
+
+    def solve(self, eta, tol=1e-12):
+        return self.leave(self.solve5(self.enter(eta.reshape(self.shape)), tol))
+
+
 # Operators by the names of proto/action/actions.c: function of links, boundary factors and the action's parameters, whose '-' are '_' here.
 ACTIONS = {
     'wilson': lambda u, bc, mass, **more: WilsonClover(u, mass, 0, bc, **more),
@@ -383,6 +453,7 @@ ACTIONS = {
     'exp-clover': lambda u, bc, mass, csw, **more: WilsonClover(u, mass, csw, bc, exponential=True, **more),
     'doublet': Doublet,
     'foreign-clover': foreign,
+    'moebius': DomainWall,
 }
 
 

@@ -18,7 +18,7 @@ constexpr int gap = 4;
 template <class S> struct mix_args {
   fifth_matrix<real<S>> m;
   spinor<S> in, x, out;
-  real<S> c_x;
+  real<S> c_in, c_x;
   int nrhs, width; /* threads of a right-hand side */
   int64_t groups;  /* right-hand sides of all sites */
 };
@@ -38,26 +38,25 @@ template <class S> __global__ void __launch_bounds__(most_threads) mix_kernel(co
   __syncthreads();
   if (!exists || k >= a.m.to) return;
   const spot at = fifth_spot(a.out, site, rhs * a.m.to + k);
-  real<S> v[N] = {};
-  if (a.x.data) {
-    load_spinor<N>(a.x, at, v);
-    QK_UNROLL
-    for (int c = 0; c < N; c++) v[c] *= a.c_x;
-  }
+  real<S> v[N] = {}, x[N];
   for (int r = 0; r < a.m.from; r++) a.m.add(k, r, columns + r * N, v);
+  if (a.x.data) load_spinor<N>(a.x, at, x);
+  QK_UNROLL
+  for (int c = 0; c < N; c++) v[c] = a.c_in * v[c] + (a.x.data ? a.c_x * x[c] : (real<S>)0);
   store_spinor<N>(a.out, at, v);
 }
 
 template <class S> qk_status_t mix_launch(qk_ops_ctx_t *ctx, const qk_fifth_mix_args_t &a) {
   const int width = a.to > a.from ? a.to : a.from, groups = most_threads / width;
-  mix_args<S> k = {fifth_matrix_of<real<S>>(a),
-                   spinor_of<S>(a.in),
-                   spinor_of<S>(a.x),
-                   spinor_of<S>(a.out),
-                   (real<S>)a.c_x,
-                   a.in.nrhs / a.from,
-                   width,
-                   0};
+  mix_args<S> k = {};
+  k.m = fifth_matrix_of<real<S>>(a);
+  k.in = spinor_of<S>(a.in);
+  k.x = spinor_of<S>(a.x);
+  k.out = spinor_of<S>(a.out);
+  k.c_in = (real<S>)a.c_in;
+  k.c_x = (real<S>)a.c_x;
+  k.nrhs = a.in.nrhs / a.from;
+  k.width = width;
   k.groups = a.in.nsites * k.nrhs;
   const size_t shared = (size_t)groups * (a.from * N + gap) * sizeof(real<S>);
   mix_kernel<S><<<(unsigned)((k.groups + groups - 1) / groups), groups * width, shared,

@@ -1,4 +1,4 @@
 /* Link smearing on the GPU. */
 #include "cuda/gpu/each.cuh"
 
-#include "cuda/body/link_smear_calls.h"
+#include "cuda/body/links/link_smear_calls.h"

@@ -1,7 +1,7 @@
 /* Markov chain updates on the GPU: a thread a link. */
 #include "cuda/gpu/ctx.cuh"
 
-#include "cuda/body/update.h"
+#include "cuda/body/links/update.h"
 
 namespace QK_NS {
 namespace {
@@ -23,4 +23,4 @@ template <class F> qk_status_t each_group(qk_ops_ctx_t *ctx, int n, const F &bod
 } // namespace
 } // namespace QK_NS
 
-#include "cuda/body/update_calls.h"
+#include "cuda/body/links/update_calls.h"

@@ -17,6 +17,10 @@ double qk_action_twist(const qk_action_t *action, const qk_values_t *values) {
   return action->twist ? action->twist(values) : 0;
 }
 
+int qk_action_slices(const qk_action_t *action, const qk_values_t *values) {
+  return action->slices ? action->slices(values) : 1;
+}
+
 qk_status_t qk_action_check(const qk_action_t *action, const qk_values_t *values, qk_err_t *err) {
   return action->check ? action->check(values, err) : QK_OK;
 }

@@ -70,6 +70,13 @@ typedef struct qk_action {
   qk_status_t (*compose)(const qk_action_params_t *params, qk_operator_t *base, qk_operator_t **op,
                          qk_err_t *err);
 
+  /* Slices of a fifth dimension (geom.h: ls). Pure. NULL: there is none. */
+  int (*slices)(const qk_values_t *values);
+
+  /* Full fields of the user's problem, one right-hand side each, that `enter` of the operator takes
+   * from the work fields of its base. Pure. NULL: none. */
+  int (*entering)(const qk_values_t *values);
+
   /* T and T^-1 share no memory, and each is the inverse of the other to the bit (diag_invert): one
    * may be given back and made again (operator.h: keep_local, rest_double). */
   bool apart;
@@ -83,6 +90,8 @@ typedef struct qk_action {
 qk_status_t qk_action_check(const qk_action_t *action, const qk_values_t *values, qk_err_t *err);
 /* Of flavour +1; 0: both flavours are the same operator. Pure. */
 double qk_action_twist(const qk_action_t *action, const qk_values_t *values);
+/* 1 without a fifth dimension. */
+int qk_action_slices(const qk_action_t *action, const qk_values_t *values);
 /* True if `method` (a solver's name) is one of those that the action can be solved by. */
 bool qk_action_allows(const qk_action_t *action, const char *method);
 

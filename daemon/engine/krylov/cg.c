@@ -63,7 +63,7 @@ static void cg_start(qk_solver_t *s, const uint8_t *mask) {
   cg_replaced(s, mask);
   qk_scalars_fetch(c, 0, c->n);
   for (int i = 0; i < s->nslot; i++)
-    if (mask[i]) qk_scalars_host(c, GAMMA + 1 - m->now, i)[0] = 0;
+    if (mask[i]) qk_scalars_set(c, GAMMA + 1 - m->now, i, 0, 0);
   qk_scalars_store(c, 0, c->n);
 }
 

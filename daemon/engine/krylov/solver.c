@@ -51,20 +51,24 @@ void qk_solver_norms(qk_solver_t *s, double *norm2) {
 void qk_solver_norm2(qk_solver_t *s, qk_spinor_t v, double *norm2) {
   double *red = qk_scalars_at(&s->scalars, QK_SOLVER_NORM);
   qk_solver_blas(s, QK_BLAS_NORM2, (qk_blas_args_t){.f = {v}, .red = red});
+  qk_scalars_fold(&s->scalars, red, 1, v.nrhs);
   qk_solver_norms(s, norm2);
 }
 
 const double *qk_solver_factor(qk_solver_t *s, int i, double value) {
-  double *factor = qk_scalars_host(&s->scalars, QK_SOLVER_FACTOR, i);
-  factor[0] = value;
-  factor[1] = 0;
+  qk_scalars_set(&s->scalars, QK_SOLVER_FACTOR, i, value, 0);
   qk_scalars_store(&s->scalars, QK_SOLVER_FACTOR, 1);
-  return qk_scalars_at(&s->scalars, QK_SOLVER_FACTOR) + 2 * i;
+  return qk_scalars_of(&s->scalars, QK_SOLVER_FACTOR, i);
+}
+
+/* Bytes of a mask: one for each column of the block. */
+static size_t columns_of(const qk_solver_t *s) {
+  return (size_t)(s->nslot * qk_geom_slices(s->dev->geom));
 }
 
 static qk_status_t move_mask(const qk_solver_t *s, size_t at) {
   qk_status_t status = s->dev->ops->copy(s->dev->ctx, s->mask + at, s->mask_host + at,
-                                         (size_t)s->nslot, QK_COPY_TO_DEVICE, 0);
+                                         columns_of(s), QK_COPY_TO_DEVICE, 0);
   return status ? status : s->dev->ops->queue_sync(s->dev->ctx, 0);
 }
 
@@ -77,20 +81,26 @@ const uint8_t *qk_solver_running_mask(const qk_solver_t *s) {
   return s->mask;
 }
 
+/* Of all columns of slot i. */
+static void set_mask(const qk_solver_t *s, size_t at, int i, uint8_t value) {
+  const size_t slices = columns_of(s) / (size_t)s->nslot;
+  memset(s->mask_host + at + (size_t)i * slices, value, slices);
+}
+
 void qk_solver_set_running(qk_solver_t *s) {
-  for (int i = 0; i < s->nslot; i++) s->mask_host[i] = s->slot[i].state == QK_SLOT_RUNNING;
+  for (int i = 0; i < s->nslot; i++) set_mask(s, 0, i, s->slot[i].state == QK_SLOT_RUNNING);
   upload(s, 0);
 }
 
 const uint8_t *qk_solver_upload_mask(qk_solver_t *s, const uint8_t *mask) {
-  memcpy(s->mask_host + s->nslot, mask, (size_t)s->nslot);
-  return upload(s, (size_t)s->nslot);
+  for (int i = 0; i < s->nslot; i++) set_mask(s, columns_of(s), i, mask[i]);
+  return upload(s, columns_of(s));
 }
 
 /* ---- flavours -------------------------------------------------------------------------------- */
 
 static size_t flavours_at(const qk_solver_t *s) {
-  return 2 * (size_t)s->nslot;
+  return 2 * columns_of(s);
 }
 
 void qk_solver_for_slot(const qk_solver_t *s, int i) {
@@ -121,7 +131,7 @@ qk_status_t qk_solver_set_measure(qk_solver_t *s, int slot, const qk_measure_t *
   if (slot < 0 || slot >= s->nslot || s->slot[slot].state != QK_SLOT_FREE ||
       measure->kind > QK_MEASURE_UNIT || (!full && measure->parity == QK_FULL) ||
       (measure->kind == QK_MEASURE_UNIT && !(measure->unit > 0)) ||
-      (!full && s->dev->geom->inner > 1))
+      (!full && (s->dev->geom->inner > 1 || s->op->outer)))
     return QK_BAD_ARGUMENT;
   s->system[slot].measure = *measure;
   return QK_OK;
@@ -146,8 +156,10 @@ static qk_status_t take_params(qk_solver_t *s, const qk_solver_params_t *params,
   for (int i = 0; i < NMETHOD; i++)
     if (p->method && !strcmp(methods[i]->name, p->method)) s->method = methods[i];
   if (!s->method) return no_such_method(p->method, err);
-  if (p->nslot < 1 || p->nslot > QK_MAX_RHS)
-    return qk_fail(err, QK_BAD_ARGUMENT, "slots = %d: must be 1 to %d", p->nslot, QK_MAX_RHS);
+  const int room = QK_COLUMNS_MAX / qk_geom_slices(s->dev->geom);
+  const int most = room < QK_MAX_RHS ? room : QK_MAX_RHS;
+  if (p->nslot < 1 || p->nslot > most)
+    return qk_fail(err, QK_BAD_ARGUMENT, "slots = %d: must be 1 to %d", p->nslot, most);
   if ((unsigned)p->inner >= QK_PRECS)
     return qk_fail(err, QK_BAD_ARGUMENT, "inner precision %d: 0 to %d", (int)p->inner,
                    QK_PRECS - 1);
@@ -172,13 +184,13 @@ static qk_status_t take_params(qk_solver_t *s, const qk_solver_params_t *params,
 static qk_status_t create_recursion(qk_solver_t *s) {
   void *device = NULL, *host = NULL;
   const bool wide = s->method->wide_solution && qk_prec_scaled(s->params.inner);
-  qk_status_t status = s->dev->ops->alloc(s->dev->ctx, 3 * (size_t)s->nslot, &device);
+  qk_status_t status = s->dev->ops->alloc(s->dev->ctx, 3 * columns_of(s), &device);
   if (status) return status;
   s->mask = device;
-  status = s->dev->ops->alloc_host(s->dev->ctx, 3 * (size_t)s->nslot, &host);
+  status = s->dev->ops->alloc_host(s->dev->ctx, 3 * columns_of(s), &host);
   if (status) return status;
   s->mask_host = host;
-  memset(s->mask_host, 0, 3 * (size_t)s->nslot);
+  memset(s->mask_host, 0, 3 * columns_of(s));
   upload(s, flavours_at(s));
   qk_solver_set_running(s);
   status = qk_dev_status(s->dev);

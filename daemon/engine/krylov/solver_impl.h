@@ -71,7 +71,7 @@ typedef struct qk_slot_work {
 
 /* The system of a slot, in double, one column. */
 typedef struct qk_system {
-  qk_field_t *b;    /* full: the source; of a slot that has ended the solution */
+  qk_field_t *b;    /* full: the source; of a slot that has ended the solution; of op->outer */
   qk_field_t *xs;   /* what r belongs to, on the sites of the system */
   qk_field_t *bhat; /* of the system Mhat xs = bhat; compact: NULL */
   qk_field_t part;  /* xs of the only slot: in the field where its solution is made */

@@ -44,7 +44,7 @@ static void judge(qk_solver_t *s, int i, const qk_extent_t *extent) {
   const double norm = extent->largest * extent->norm;
   const double tol = qk_stop_first(&slot->stopping, norm);
   char place[QK_EXTENT_PLACE];
-  qk_extent_place(s->dev->geom, extent, place);
+  qk_extent_place(s->system[i].b->dev->geom, extent, place);
   if (!isfinite(norm))
     qk_fail(&slot->why, QK_BAD_ARGUMENT,
             "the source is too large: its norm is over %.3g, and %.3g stands at %s; scale it down",
@@ -56,9 +56,14 @@ static void judge(qk_solver_t *s, int i, const qk_extent_t *extent) {
             norm, extent->largest, place, tol, DBL_MIN / tol);
 }
 
+/* Sources and solutions are fields of the user's problem. */
+static qk_work_t *outer_work(const qk_solver_t *s) {
+  return s->op->outer ? s->op->base->work : s->work;
+}
+
 /* False where it could not be found. */
 static bool find_extent(qk_solver_t *s, const qk_field_t *f, qk_extent_t *extent) {
-  if (qk_dev_ok(s->dev)) qk_dev_note(s->dev, qk_extent_find(s->work, f, one, 1, extent));
+  if (qk_dev_ok(s->dev)) qk_dev_note(s->dev, qk_extent_find(outer_work(s), f, one, 1, extent));
   return qk_dev_ok(s->dev);
 }
 
@@ -69,7 +74,7 @@ static void lift(qk_solver_t *s, int i, double *norm2, int *exponent) {
   if (!find_extent(s, s->system[i].b, &extent)) return;
   *norm2 = extent.finite ? 0 : NAN;
   if (!extent.finite) {
-    qk_extent_place(s->dev->geom, &extent, place);
+    qk_extent_place(s->system[i].b->dev->geom, &extent, place);
     qk_fail(&s->slot[i].why, QK_NAN_INPUT, "the source is NaN or Inf at %s", place);
     return;
   }
@@ -104,7 +109,7 @@ void qk_system_rescale(qk_solver_t *s, int i) {
   /* |x| > 2^400 |b| is beyond what any residual tells */
   if (s->w[i].exponent < 600 || !find_extent(s, x, &extent)) return;
   if (extent.finite && isfinite(extent.largest * extent.norm)) return;
-  qk_extent_place(s->dev->geom, &extent, place);
+  qk_extent_place(s->system[i].b->dev->geom, &extent, place);
   qk_fail(&s->slot[i].why, QK_BAD_ARGUMENT,
           "the source is too large: the solution is over %.3g at %s; scale it down", DBL_MAX,
           place);

@@ -19,7 +19,8 @@ static bool shares_full(const qk_solver_t *s) {
 
 static qk_status_t create_fields(const qk_solver_t *s, qk_system_t *y) {
   const qk_subset_t system = s->op->system;
-  qk_status_t status = qk_field_create(s->dev, QK_DOUBLE, 1, QK_FULL, &y->b);
+  const qk_device_t *outer = s->op->outer ? s->op->outer : s->dev;
+  qk_status_t status = qk_field_create(outer, QK_DOUBLE, 1, QK_FULL, &y->b);
   if (status) return status;
   if (!shares_full(s)) status = qk_field_create(s->dev, QK_DOUBLE, 1, system, &y->xs);
   if (status || s->params.compact) return status;
@@ -60,10 +61,25 @@ static void copy(const qk_solver_t *s, const qk_field_t *to, const qk_field_t *f
   qk_solver_blas(s, QK_BLAS_COPY, (qk_blas_args_t){.f = {to->v, from->v}});
 }
 
+/* The right-hand side of M of slot i: its source, or made of that in a work field until it is given
+ * back. */
+static qk_field_t *take_b(const qk_solver_t *s, int i) {
+  if (!s->op->outer) return s->system[i].b;
+  qk_field_t *b = qk_work_take(s->work, QK_DOUBLE, 1, QK_FULL);
+  if (qk_dev_ok(s->dev)) qk_dev_note(s->dev, s->op->ops->enter(s->op, b, s->system[i].b));
+  return b;
+}
+
+static void give_b(const qk_solver_t *s, qk_field_t *b) {
+  if (s->op->outer) qk_work_release(s->work, b);
+}
+
 static void prepare(const qk_solver_t *s, int i, qk_field_t *bhat) {
+  qk_field_t *b = take_b(s, i);
   qk_solver_for_slot(s, i);
-  if (qk_dev_ok(s->dev)) qk_dev_note(s->dev, s->op->ops->prepare(s->op, bhat, s->system[i].b));
+  if (qk_dev_ok(s->dev)) qk_dev_note(s->dev, s->op->ops->prepare(s->op, bhat, b));
   qk_solver_for_block(s);
+  give_b(s, b);
 }
 
 /* bhat of slot i, where it is kept, or made anew in a work field: until it is given back. */
@@ -86,7 +102,7 @@ typedef struct run {
 
 /* The next slots from `at` on that have the same mark, not 0. n = 0: there are none. */
 static run_t next_run(const qk_solver_t *s, const uint8_t *mark, int at) {
-  const int together = s->params.compact ? 1 : QK_RHS_TOGETHER;
+  const int together = s->params.compact || s->scalars.slices > 1 ? 1 : QK_RHS_TOGETHER;
   while (at < s->nslot && !mark[at]) at++;
   run_t run = {at, 0};
   while (at < s->nslot && mark[at] == mark[run.first] && at / together == run.first / together)
@@ -103,8 +119,33 @@ static void rhs_copy(const qk_solver_t *s, const qk_rhs_copy_args_t *args) {
   if (qk_dev_ok(s->dev)) qk_dev_note(s->dev, s->dev->ops->rhs_copy(s->dev->ctx, args));
 }
 
+/* All slices of slot i of a block, = or += those of a field of one right-hand side, or the other
+ * way round. */
+static void copy_slices(const qk_solver_t *s, int i, bool add, bool into_block,
+                        const qk_field_t *block, const qk_field_t *f) {
+  const int slices = s->scalars.slices;
+  const qk_field_t *to = into_block ? block : f, *from = into_block ? f : block;
+  if (s->nslot == 1) {
+    qk_solver_blas(s, add ? QK_BLAS_ADD : QK_BLAS_COPY, (qk_blas_args_t){.f = {to->v, from->v}});
+    return;
+  }
+  for (int k = 0; k < slices; k++) {
+    const int here = i * slices + k;
+    const qk_rhs_copy_args_t args = {.to = to->v,
+                                     .from = from->v,
+                                     .to_rhs = into_block ? here : k,
+                                     .from_rhs = into_block ? k : here,
+                                     .add = add};
+    rhs_copy(s, &args);
+  }
+}
+
 /* RHS of r = f[]. */
 static void hand_over(const qk_solver_t *s, run_t run, qk_field_t *const f[]) {
+  if (s->scalars.slices > 1) {
+    copy_slices(s, run.first, false, true, s->r, f[0]);
+    return;
+  }
   qk_rhs_copy_args_t args = {.to = s->r->v, .from = f[0]->v, .to_rhs = run.first, .n = run.n};
   for (int k = 0; k < run.n; k++) args.single_rhs[k] = f[k]->v.data;
   rhs_copy(s, &args);
@@ -112,6 +153,10 @@ static void hand_over(const qk_solver_t *s, run_t run, qk_field_t *const f[]) {
 
 /* f[] += RHS of xi. */
 static void add_corrections(const qk_solver_t *s, run_t run, qk_field_t *const f[]) {
+  if (s->scalars.slices > 1) {
+    copy_slices(s, run.first, true, false, s->xi, f[0]);
+    return;
+  }
   qk_rhs_copy_args_t args = {
       .to = f[0]->v, .from = s->xi->v, .from_rhs = run.first, .add = 1, .n = run.n};
   for (int k = 0; k < run.n; k++) args.single_rhs[k] = f[k]->v.data;
@@ -140,8 +185,9 @@ static void deflate(qk_solver_t *s, int i, qk_field_t *x, qk_field_t *r) {
 
 /* |f|^2 of slot i, to be fetched by qk_solver_norms. */
 static void norm2(const qk_solver_t *s, int i, const qk_field_t *f) {
-  double *red = qk_scalars_at(&s->scalars, QK_SOLVER_NORM) + 2 * i;
+  double *red = qk_scalars_of(&s->scalars, QK_SOLVER_NORM, i);
   qk_solver_blas(s, QK_BLAS_NORM2, (qk_blas_args_t){.f = {f->v}, .red = red});
+  qk_scalars_fold(&s->scalars, red, 1, f->v.nrhs);
 }
 
 static void zero(const qk_solver_t *s, const qk_field_t *f) {
@@ -151,8 +197,12 @@ static void zero(const qk_solver_t *s, const qk_field_t *f) {
 /* ---- the life of a right-hand side ----------------------------------------------------------- */
 
 void qk_system_source_norms(qk_solver_t *s, const uint8_t *mask, double *n2) {
-  for (int i = 0; i < s->nslot; i++)
-    if (mask[i]) norm2(s, i, s->system[i].b);
+  for (int i = 0; i < s->nslot; i++) {
+    if (!mask[i]) continue;
+    qk_field_t *b = take_b(s, i);
+    norm2(s, i, b);
+    give_b(s, b);
+  }
   qk_solver_norms(s, n2);
 }
 
@@ -249,11 +299,15 @@ void qk_system_update(qk_solver_t *s, const uint8_t *mask, const uint8_t *add,
     update_run(s, run, mark[run.first] == 2, result);
 }
 
-/* x from xs, and r = b - M x. */
+/* x from xs, and r = b - M x. What is made of the source begins in r. */
 static qk_status_t reconstruct(const qk_solver_t *s, const qk_system_t *y, qk_field_t *x,
                                qk_field_t *r) {
-  qk_status_t status = s->op->ops->reconstruct(s->op, x, y->xs, y->b);
-  return status ? status : s->op->ops->apply(s->op, r, x, false, y->b, -1);
+  const qk_operator_ops_t *ops = s->op->ops;
+  const qk_field_t *b = s->op->outer ? r : y->b;
+  const qk_status_t entered = s->op->outer ? ops->enter(s->op, r, y->b) : QK_OK;
+  if (entered) return entered;
+  const qk_status_t status = ops->reconstruct(s->op, x, y->xs, b);
+  return status ? status : ops->apply(s->op, r, x, false, b, -1);
 }
 
 static qk_field_t half(const qk_field_t *field, qk_subset_t parity) {
@@ -295,10 +349,10 @@ static void measure(qk_solver_t *s, int i, const qk_field_t *r) {
  * slices, which do not count. */
 static void measure_heavy_quark(qk_solver_t *s, int i, const qk_field_t *x, const qk_field_t *r) {
   const qk_geom_t *geom = s->dev->geom;
-  const double sites = (double)geom->volume * qk_field_vectors(x);
+  const double sites = (double)geom->volume * qk_field_vectors(x) * qk_geom_slices(geom);
   const double outer = s->op->open ? 2 * (sites / geom->global[3]) : 0;
   const qk_site_ratios_args_t args = {
-      .r = r->v, .x = x->v, .red = qk_scalars_at(&s->scalars, QK_SOLVER_NORM) + 2 * i};
+      .r = r->v, .x = x->v, .red = qk_scalars_of(&s->scalars, QK_SOLVER_NORM, i)};
   double ratios[QK_MAX_RHS];
   if (s->op->open) {
     qk_field_t *part = qk_work_take(s->work, QK_DOUBLE, 1, QK_FULL);
@@ -306,6 +360,7 @@ static void measure_heavy_quark(qk_solver_t *s, int i, const qk_field_t *x, cons
     qk_work_release(s->work, part);
   }
   if (qk_dev_ok(s->dev)) qk_dev_note(s->dev, s->dev->ops->site_ratios(s->dev->ctx, &args));
+  qk_scalars_fold(&s->scalars, args.red, 1, x->v.nrhs);
   qk_solver_norms(s, ratios);
   if (!qk_dev_ok(s->dev)) return;
   const double zeros = qk_scalars_host(&s->scalars, QK_SOLVER_NORM, i)[1];
@@ -328,8 +383,12 @@ double qk_system_reconstruct(qk_solver_t *s, int i) {
 
 void qk_system_end(qk_solver_t *s, int i) {
   qk_field_t *source = s->system[i].b;
-  s->system[i].b = s->full;
-  s->full = source;
-  share_full(s);
+  if (s->op->outer) {
+    if (qk_dev_ok(s->dev)) qk_dev_note(s->dev, s->op->ops->leave(s->op, source, s->full));
+  } else {
+    s->system[i].b = s->full;
+    s->full = source;
+    share_full(s);
+  }
   qk_system_rescale(s, i);
 }

@@ -24,12 +24,13 @@ void qk_spinor_place(qk_spinor_t *v, void *memory) {
 
 static qk_spinor_t shape_of(const qk_geom_t *geom, qk_prec_t prec, int nrhs, qk_subset_t subset) {
   const int64_t sites = subset == QK_FULL ? 2 * (int64_t)geom->lat.vcb : geom->lat.vcb;
+  const int columns = nrhs * qk_geom_slices(geom);
   return (qk_spinor_t){.prec = prec,
                        .subset = subset,
                        .ncomp = geom->ncomp,
-                       .nrhs = nrhs,
+                       .nrhs = columns,
                        .inner = geom->inner,
-                       .ntile = nrhs == 1 ? 0 : (nrhs + QK_TILE - 1) / QK_TILE,
+                       .ntile = columns == 1 ? 0 : (columns + QK_TILE - 1) / QK_TILE,
                        .nsites = sites * (geom->inner > 1 ? geom->inner : 1)};
 }
 

@@ -3,7 +3,8 @@
  *
  * A field is a block of nrhs right-hand sides; precision, subset and shape are members of the
  * handle. Layout: cuda/types.h. If a right-hand side has several vectors (geom.h: inner) the field
- * is one block after the other, of the first vectors, of the second ones, ... Fields of one engine
+ * is one block after the other, of the first vectors, of the second ones, ... If it has a fifth
+ * dimension (geom.h: ls) the slices are columns of the block, rhs * ls + s. Fields of one engine
  * are on one device; not thread-safe; not collective.
  */
 #ifndef QK_ENGINE_FIELD_H
@@ -39,6 +40,10 @@ qk_spinor_t qk_field_parity(const qk_field_t *field, qk_subset_t parity);
 
 /* The block of vector k of each right-hand side, of the same subset; without `inner` the field. */
 qk_field_t qk_field_vector(const qk_field_t *field, int k);
+/* Right-hand sides of a field, whose columns are all their slices. */
+static inline int qk_field_nrhs(const qk_field_t *field) {
+  return field->v.nrhs / qk_geom_slices(field->dev->geom);
+}
 static inline int qk_field_vectors(const qk_field_t *field) {
   return field->v.inner > 1 ? field->v.inner : 1;
 }

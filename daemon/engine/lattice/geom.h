@@ -15,8 +15,13 @@ typedef struct qk_geom {
   int64_t local_volume;
   int ncomp;       /* complex components of a spinor at a site: 12, or 2 * nvec on coarse levels */
   int inner;       /* vectors that a right-hand side of a field has (field.h); 0 says 1 */
+  int ls;          /* slices of a fifth dimension, columns of a block (field.h); 0 says 1 */
   qk_comm_t *comm; /* borrowed */
 } qk_geom_t;
+
+static inline int qk_geom_slices(const qk_geom_t *geom) {
+  return geom->ls > 1 ? geom->ls : 1;
+}
 
 /* Global extents must be even and >= 2, local ones even and >= 4 in split directions
  * (QK_BAD_GEOMETRY names the direction and the limit). The communicator's grid must be set. */

@@ -88,11 +88,12 @@ static qk_status_t grow(qk_work_t *work) {
 /* An entry that is free: one for the room, or one of this kind. */
 static int find_free(const qk_work_t *work, bool in_room, qk_prec_t prec, int nrhs,
                      qk_subset_t subset) {
+  const int columns = nrhs * qk_geom_slices(work->dev->geom);
   for (int i = 0; i < work->n; i++) {
     const entry_t *e = &work->entry[i];
     const qk_spinor_t *v = &e->field->v;
     if (e->below != FREE || e->in_room != in_room) continue;
-    if (in_room || (v->prec == prec && v->nrhs == nrhs && v->subset == subset)) return i;
+    if (in_room || (v->prec == prec && v->nrhs == columns && v->subset == subset)) return i;
   }
   return NONE;
 }

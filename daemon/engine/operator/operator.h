@@ -70,6 +70,11 @@ typedef struct qk_operator_ops {
    * one precision, which z need not have. NULL without a base. */
   qk_status_t (*vector_system)(qk_operator_t *op, qk_field_t *out, int k, const qk_field_t *r,
                                const qk_field_t *z);
+  /* Of an operator with `outer`: b = right-hand side of M for a source of the user's problem, and
+   * what the user asks for of the solution x; full fields, of `outer` and of the operator. NULL
+   * without. */
+  qk_status_t (*enter)(qk_operator_t *op, qk_field_t *b, const qk_field_t *source);
+  qk_status_t (*leave)(qk_operator_t *op, qk_field_t *solution, const qk_field_t *x);
   void (*destroy)(qk_operator_t *op);
 } qk_operator_ops_t;
 
@@ -105,6 +110,9 @@ struct qk_operator {
   const qk_operator_ops_t *ops;
   const qk_device_t *dev;
   qk_work_t *work;    /* borrowed: intermediate fields */
+  /* Where fields of the user's problem are others than those of M: of four dimensions, where M has
+   * five. NULL: they are the same. */
+  const qk_device_t *outer;
   const char *action; /* "wilson-clover"; "coarse" */
   qk_subset_t system; /* the sites that Mhat acts on */
   qk_adjoint_t adjoint;

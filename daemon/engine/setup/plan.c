@@ -79,18 +79,23 @@ static int64_t resting_bytes(const qk_plan_input_t *in) {
   return in->action->bytes(in->ops, &in->geom->lat, &one, false) / 2;
 }
 
+static int slices_of(const qk_plan_input_t *in) {
+  return qk_action_slices(in->action, &in->params->values);
+}
+
 /* Of all precisions that the operator holds. */
 static int64_t operator_faces(const qk_plan_input_t *in) {
   int64_t bytes = 0;
   for (int p = 0; p < QK_PRECS; p++)
-    if (in->params->want[p]) bytes += faces(in->geom, (qk_prec_t)p, in->nslot, 6);
+    if (in->params->want[p]) bytes += faces(in->geom, (qk_prec_t)p, in->nslot * slices_of(in), 6);
   return bytes;
 }
 
-/* That of the fields of the solvers: with all vectors of a right-hand side. */
+/* That of the fields of the solvers: with all vectors and slices of a right-hand side. */
 static qk_geom_t geom_of_fields(const qk_plan_input_t *in) {
   qk_geom_t geom = *in->geom;
   geom.inner = in->vectors;
+  geom.ls = slices_of(in);
   return geom;
 }
 
@@ -109,6 +114,13 @@ static bool wide_correction(const qk_plan_input_t *in) {
   return qk_prec_scaled(in->inner) && in->method == QK_SOLVER_GCR;
 }
 
+/* Sources and solutions have four dimensions. */
+static int64_t outer_full(const qk_geom_t *geom) {
+  qk_geom_t outer = *geom;
+  outer.ls = 1;
+  return field(&outer, QK_DOUBLE, 1, QK_FULL);
+}
+
 /* In double for each slot: source, and halves of solution and right-hand side; a compact solver has
  * no halves of the latter. Beside them a whole solution, which has the half of an only slot. In the
  * inner precision: the block. geom: of the operator that it solves with. */
@@ -120,7 +132,7 @@ static int64_t solver_bytes(const qk_plan_input_t *in, const qk_geom_t *geom, in
   const int64_t xi = wide_correction(in) ? field(geom, QK_SINGLE, nslot, QK_EVEN) : inner;
   const int kept = compact ? 1 : 2;
   const bool shares_full = nslot == 1 && geom->inner <= 1;
-  return nslot * (full + kept * half) - (shares_full ? half : 0) + full + inner + xi +
+  return nslot * (outer_full(geom) + kept * half) - (shares_full ? half : 0) + full + inner + xi +
          method_bytes(in, geom, nslot);
 }
 
@@ -136,11 +148,14 @@ static int64_t solver_work(const qk_plan_input_t *in, const qk_geom_t *geom, int
   const int64_t half = field(geom, QK_DOUBLE, 1, QK_EVEN);
   const int64_t inner = field(geom, in->inner, nslot, QK_EVEN);
   const int64_t single = field(geom, QK_SINGLE, nslot, QK_EVEN);
-  const int beside = nslot < QK_RHS_TOGETHER ? nslot : QK_RHS_TOGETHER;
+  const int together = geom->ls > 1 ? 1 : QK_RHS_TOGETHER;
+  const int beside = nslot < together ? nslot : together;
   const int more = geom->inner > 1;
   const int64_t updating = ((compact ? 2 + 1 : 2 * beside) + 1 + more) * half;
   const int64_t ending = full + 2 * more * half;
-  int64_t applying = (in->method == QK_SOLVER_CG ? 2 : 1) * inner + more * inner;
+  const bool five = geom->ls > 1;
+  const int64_t entering = five ? full + half + (compact ? half : 0) : 0;
+  int64_t applying = (in->method == QK_SOLVER_CG && !five ? 2 : 1) * inner + more * inner;
   if (wide_correction(in))
     applying = in->mg ? (3 + more) * single : max((1 + more) * inner, single);
   if (more && in->mg) {
@@ -148,7 +163,7 @@ static int64_t solver_work(const qk_plan_input_t *in, const qk_geom_t *geom, int
     const bool fits = qk_prec_bytes(prec) <= qk_prec_bytes(in->inner);
     applying = max(applying, (fits ? 3 : 4) * field(geom, prec, nslot, QK_EVEN));
   }
-  return max(max(updating, ending), applying);
+  return max(max(updating, entering), max(ending, applying));
 }
 
 /* ---- multigrid ------------------------------------------------------------------------------- */
@@ -331,6 +346,14 @@ static void add_multigrid(const qk_plan_input_t *in, qk_plan_t *plan) {
   if (plan->single_rhs) plan->share[QK_PLAN_SINGLE_RHS] += slots_cycle_bytes(in, geom, 1);
 }
 
+/* What entering takes of them: kept once it was taken. */
+static int64_t entering_bytes(const qk_plan_input_t *in) {
+  const qk_values_t *values = &in->params->values;
+  return in->action->entering
+             ? in->action->entering(values) * field(in->geom, QK_DOUBLE, 1, QK_FULL)
+             : 0;
+}
+
 /* ---- the whole ------------------------------------------------------------------------------- */
 
 /* The room that a cycle wants is there; the solvers take part of it, or more, or have their own if
@@ -356,7 +379,8 @@ void qk_plan_make(const qk_plan_input_t *in, qk_plan_t *plan) {
                       .compact = in->compact && in->nslot > 1};
   plan->leaving = 2 * plan->staging < in->nslot ? 2 * plan->staging : in->nslot;
   plan->share[QK_PLAN_OPERATOR] = operator_bytes(in, false) - unread_bytes(in) + operator_faces(in);
-  plan->share[QK_PLAN_SOLVER] = solver_bytes(in, &geom, in->nslot, plan->compact);
+  plan->share[QK_PLAN_SOLVER] =
+      solver_bytes(in, &geom, in->nslot, plan->compact) + entering_bytes(in);
   if (plan->single_rhs) plan->share[QK_PLAN_SINGLE_RHS] = solver_bytes(in, &geom, 1, false);
   plan->share[QK_PLAN_TRANSFER] =
       (1 + plan->staging + plan->leaving) * vector * (in->vectors > 1 ? in->vectors : 1);
@@ -366,7 +390,8 @@ void qk_plan_make(const qk_plan_input_t *in, qk_plan_t *plan) {
   add_work(in, &geom, plan);
   for (int i = 0; i < QK_PLAN_SHARES; i++) plan->serving += plan->share[i];
   plan->setup = max(plan->setup, plan->serving);
-  if (!in->no_parts) plan->parts = PARTS_FIELDS * field(&geom, QK_DOUBLE, 1, QK_FULL);
+  const bool parts = !in->no_parts && geom.ls <= 1;
+  if (parts) plan->parts = PARTS_FIELDS * field(&geom, QK_DOUBLE, 1, QK_FULL);
   if (in->on_host)
     plan->host = in->geom->local_volume * (LINK_SITE_BYTES + SOURCE_SITE_BYTES) +
                  plan->share[QK_PLAN_TRANSFER];
@@ -415,13 +440,17 @@ static void stage_less(qk_plan_input_t *in, int least, int64_t free, qk_plan_t *
 
 qk_status_t qk_plan_fit(const qk_plan_input_t *input, int64_t free, qk_plan_t *plan,
                         qk_err_t *err) {
+  const int most = QK_COLUMNS_MAX / slices_of(input);
   qk_plan_input_t in = *input;
   qk_plan_t made;
+  if (in.nslot > most)
+    return qk_fail(err, QK_BAD_ARGUMENT, "slots = %d: at most %d with Ls = %d", in.nslot, most,
+                   slices_of(input));
   if (in.nslot == 0) { /* a slot is worth more than all but a few staging buffers */
     in.compact = true;
     in.single_rhs = false;
     in.staging = in.staging < STAGING_FEW ? in.staging : STAGING_FEW;
-    in.nslot = fitting(&in, QK_SLOTS_CHOSEN, free, &made);
+    in.nslot = fitting(&in, most < QK_SLOTS_CHOSEN ? most : QK_SLOTS_CHOSEN, free, &made);
     in.compact = input->compact;
     in.single_rhs = input->single_rhs;
     in.staging = input->staging;

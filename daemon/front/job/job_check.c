@@ -156,8 +156,30 @@ qk_status_t qk_job_check(const Quark__Submit *s, const qk_shape_t *shape, qk_err
   return check_columns(s, shape, err);
 }
 
+/* M has five dimensions, and what users send four. */
+static qk_status_t check_slices(const Quark__Submit *s, const qk_action_row_t *action,
+                                qk_err_t *err) {
+  static const char *const why =
+      "%s = %d: is not defined for the action %s of this setup, whose operator has a fifth "
+      "dimension: only solves of all sites are, and the source as a solve sees it (work = 7)";
+  const bool parts = s->work != QUARK__WORK__WORK_SOLVE && s->work != QUARK__WORK__WORK_SMEAR;
+  if (parts) return qk_fail(err, QK_UNSUPPORTED, why, "work", (int)s->work, action->name);
+  if (s->parity != QUARK__PARITY__PARITY_ALL)
+    return qk_fail(err, QK_UNSUPPORTED, why, "parity", (int)s->parity, action->name);
+  if (s->dagger) return qk_fail(err, QK_UNSUPPORTED, why, "dagger", 1, action->name);
+  if (s->tol_hq > 0)
+    return qk_fail(
+        err, QK_UNSUPPORTED,
+        "tol_hq = %g: is not defined for the action %s of this setup, whose operator has "
+        "a fifth dimension",
+        s->tol_hq, action->name);
+  return QK_OK;
+}
+
 qk_status_t qk_job_check_action(const Quark__Submit *s, const qk_action_row_t *action,
                                 qk_err_t *err) {
+  const qk_status_t status = action->has_slices ? check_slices(s, action, err) : QK_OK;
+  if (status != QK_OK) return status;
   if (s->dagger && s->work == QUARK__WORK__WORK_SOLVE && qk_action_vectors(action) > 1)
     return qk_fail(err, QK_UNSUPPORTED,
                    "dagger: the adjoint of the action %s of this setup exchanges the flavours, and "

@@ -13,6 +13,7 @@
 #include <math.h>
 
 #include "daemon/base/mem.h"
+#include "daemon/engine/action/composed.h"
 #include "daemon/engine/action/links.h"
 #include "daemon/engine/action/local.h"
 
@@ -21,12 +22,8 @@ enum { VECTORS = 2 };
 static const double most_schur = 1.5;
 
 typedef struct doublet {
-  qk_operator_t op; /* first: a qk_operator_t * is a doublet_t * */
-  qk_geom_t geom;   /* that of the base, with two vectors */
-  qk_device_t dev;
-  qk_flavours_t flavours; /* right-hand sides have none: nobody looks at them */
+  qk_composed_t made; /* first: a qk_operator_t * is a doublet_t * */
   double epsilon;
-  bool want[QK_PRECS];
   /* A +- i mu gamma_5, and its inverse: what the base has for both flavours */
   qk_local_t t[VECTORS][QK_PRECS], t_inverse[VECTORS][QK_PRECS];
 } doublet_t;
@@ -44,7 +41,7 @@ static qk_spinor_t part(const qk_field_t *f, int k, qk_subset_t subset) {
 }
 
 static qk_field_t *take(const doublet_t *d, const qk_field_t *like, qk_subset_t subset) {
-  return qk_work_take(d->op.work, like->v.prec, like->v.nrhs, subset);
+  return qk_work_take(d->made.op.work, like->v.prec, like->v.nrhs, subset);
 }
 
 /* A qk_eo_pass_t whose z and in are parts of these fields, on all vectors, with B: out =
@@ -61,13 +58,13 @@ static void times_b(doublet_t *d, const sum_t *s, const qk_field_t *out) {
   for (int k = 0; k < VECTORS; k++) {
     qk_eo_pass_t p = {.dagger = s->dagger,
                       .diag_on_sum = true,
-                      .local = &qk_eo_parts(d->op.base)->more[out->v.prec],
+                      .local = &qk_eo_parts(d->made.op.base)->more[out->v.prec],
                       .block = s->block,
                       .c_hop = s->c_hop,
                       .c_z = s->c_z};
     if (s->z) p.z = part(s->z, k, to);
     const qk_spinor_t none = {.data = NULL};
-    qk_eo_pass(d->op.base, &p, vector(out, k), s->in ? vector(s->in, k) : none);
+    qk_eo_pass(d->made.op.base, &p, vector(out, k), s->in ? vector(s->in, k) : none);
   }
 }
 
@@ -83,7 +80,7 @@ static void mix(doublet_t *d, bool dagger, const qk_field_t *w, double c_x, cons
                       .y = vector(w, 1 - k),
                       .c_x = c_x};
     if (x) p.x = vector(x, k);
-    qk_eo_pass(d->op.base, &p, vector(out, k), p.z);
+    qk_eo_pass(d->made.op.base, &p, vector(out, k), p.z);
   }
 }
 
@@ -93,7 +90,7 @@ static void inverse(doublet_t *d, const sum_t *s, double c_x, const qk_field_t *
   qk_field_t *w = take(d, out, out->v.subset);
   times_b(d, s, w);
   mix(d, s->dagger, w, c_x, x, out);
-  qk_work_release(d->op.work, w);
+  qk_work_release(d->made.op.work, w);
 }
 
 /* out = c_x x + c_z T z + c_hop hop in, of the same sites; with T^+ and hop^+ for dagger. */
@@ -111,89 +108,44 @@ static void direct(doublet_t *d, const sum_t *s, double c_x, const qk_field_t *x
       p.c_y = -d->epsilon * s->c_z;
     }
     if (x) p.x = vector(x, k);
-    qk_eo_pass(d->op.base, &p, vector(out, k), s->in ? vector(s->in, k) : p.z);
+    qk_eo_pass(d->made.op.base, &p, vector(out, k), s->in ? vector(s->in, k) : p.z);
   }
 }
 
 /* ---- the table of the operator --------------------------------------------------------------- */
 
-static bool alike(const doublet_t *d, const qk_field_t *out, const qk_field_t *in,
-                  qk_subset_t subset) {
-  const qk_spinor_t *a = &out->v, *b = &in->v;
-  return d->want[a->prec] && a->prec == b->prec && a->nrhs == b->nrhs && a->inner == VECTORS &&
-         b->inner == VECTORS && a->subset == subset && b->subset == subset;
-}
-
-static bool fits(const doublet_t *d, const qk_field_t *out, const qk_field_t *in,
-                 qk_subset_t subset) {
-  return out != in && alike(d, out, in, subset);
-}
-
-static qk_status_t doublet_apply(qk_operator_t *op, qk_field_t *out, const qk_field_t *in,
-                                 bool dagger, const qk_field_t *x, double c) {
-  doublet_t *d = (doublet_t *)op;
-  if (!fits(d, out, in, QK_FULL)) return QK_BAD_ARGUMENT;
-  const double s = x ? c : 1;
-  op->applications[in->v.prec]++;
-  direct(d, &(sum_t){.dagger = dagger, .c_hop = -0.5 * s, .in = in, .c_z = s, .z = in}, x ? 1 : 0,
+static void whole(qk_composed_t *made, qk_field_t *out, const qk_field_t *in, bool dagger,
+                  const qk_field_t *x, double c) {
+  doublet_t *d = (doublet_t *)made;
+  direct(d, &(sum_t){.dagger = dagger, .c_hop = -0.5 * c, .in = in, .c_z = c, .z = in}, x ? 1 : 0,
          x, out);
-  return qk_dev_status(op->dev);
 }
 
-/* out = c T^-1 hop T^-1 hop in + c_x in */
-static void twice(doublet_t *d, qk_field_t *out, const qk_field_t *in, const int *block, double c,
-                  double c_x) {
+static void twice(qk_composed_t *made, qk_field_t *out, const qk_field_t *in, const int *block,
+                  double c, double c_x) {
+  doublet_t *d = (doublet_t *)made;
   qk_field_t *odd = take(d, in, QK_ODD);
   inverse(d, &(sum_t){.block = block, .c_hop = 1, .in = in}, 0, NULL, odd);
   inverse(d, &(sum_t){.block = block, .c_hop = c, .in = odd}, c_x, in, out);
-  qk_work_release(d->op.work, odd);
+  qk_work_release(d->made.op.work, odd);
 }
 
 /* Mhat^+ = 1 - 1/4 hop^+ T_oo^-1+ hop^+ T_ee^-1+ */
-static void adjoint(doublet_t *d, qk_field_t *out, const qk_field_t *in) {
+static void adjoint(qk_composed_t *made, qk_field_t *out, const qk_field_t *in) {
+  doublet_t *d = (doublet_t *)made;
   qk_field_t *odd = take(d, in, QK_ODD), *even = take(d, in, QK_EVEN);
   inverse(d, &(sum_t){.dagger = true, .c_z = 1, .z = in}, 0, NULL, even);
   inverse(d, &(sum_t){.dagger = true, .c_hop = 1, .in = even}, 0, NULL, odd);
   direct(d, &(sum_t){.dagger = true, .c_hop = -0.25, .in = odd}, 1, in, out);
-  qk_work_release(d->op.work, even);
-  qk_work_release(d->op.work, odd);
+  qk_work_release(d->made.op.work, even);
+  qk_work_release(d->made.op.work, odd);
 }
 
-static qk_status_t doublet_apply_system(qk_operator_t *op, qk_field_t *out, const qk_field_t *in,
-                                        bool dagger, const qk_field_t *x) {
-  doublet_t *d = (doublet_t *)op;
-  const bool in_place = !dagger && x == NULL;
-  if (!(in_place ? alike : fits)(d, out, in, QK_EVEN)) return QK_BAD_ARGUMENT;
-  op->applications[in->v.prec]++;
-  if (dagger)
-    adjoint(d, out, in);
-  else
-    twice(d, out, in, NULL, -0.25, 1);
-  if (x) qk_dev_blas(op->dev, QK_BLAS_SUB, (qk_blas_args_t){.f = {out->v, x->v, out->v}});
-  return qk_dev_status(op->dev);
-}
-
-static qk_status_t doublet_relax(qk_operator_t *op, qk_field_t *out, const qk_field_t *in,
-                                 double c) {
-  doublet_t *d = (doublet_t *)op;
-  if (!fits(d, out, in, QK_EVEN)) return QK_BAD_ARGUMENT;
-  op->applications[in->v.prec]++;
-  twice(d, out, in, NULL, 0.25 * c, 1 - c);
-  return qk_dev_status(op->dev);
-}
-
-static qk_status_t doublet_apply_blocks(qk_operator_t *op, qk_field_t *out, const qk_field_t *in,
-                                        const int block[4]) {
-  doublet_t *d = (doublet_t *)op;
-  if (!fits(d, out, in, QK_EVEN)) return QK_BAD_ARGUMENT;
-  op->applications[in->v.prec]++;
-  twice(d, out, in, block, -0.25, 1);
-  return qk_dev_status(op->dev);
-}
+static const qk_composed_ops_t applied = {.whole = whole, .twice = twice, .adjoint = adjoint};
 
 static qk_status_t doublet_prepare(qk_operator_t *op, qk_field_t *out, const qk_field_t *b) {
   doublet_t *d = (doublet_t *)op;
-  if (!d->want[b->v.prec] || b->v.subset != QK_FULL || out->v.subset != QK_EVEN)
+  if (!d->made.want[b->v.prec] || b->v.subset != QK_FULL || out->v.subset != QK_EVEN)
     return QK_BAD_ARGUMENT;
   qk_field_t *odd = take(d, b, QK_ODD);
   inverse(d, &(sum_t){.c_z = 1, .z = b}, 0, NULL, odd);
@@ -205,7 +157,7 @@ static qk_status_t doublet_prepare(qk_operator_t *op, qk_field_t *out, const qk_
 static qk_status_t doublet_reconstruct(qk_operator_t *op, qk_field_t *x, const qk_field_t *xe,
                                        const qk_field_t *b) {
   doublet_t *d = (doublet_t *)op;
-  if (!fits(d, x, b, QK_FULL)) return QK_BAD_ARGUMENT;
+  if (!qk_composed_fits(&d->made, x, b, QK_FULL)) return QK_BAD_ARGUMENT;
   qk_field_t *odd = take(d, x, QK_ODD);
   inverse(d, &(sum_t){.c_hop = 0.5, .in = xe, .c_z = 1, .z = b}, 0, NULL, odd);
   for (int k = 0; k < VECTORS; k++) {
@@ -219,7 +171,7 @@ static qk_status_t doublet_reconstruct(qk_operator_t *op, qk_field_t *x, const q
 static qk_status_t one_hop(qk_operator_t *op, qk_field_t *out, const qk_field_t *in, int mu,
                            int sense) {
   doublet_t *d = (doublet_t *)op;
-  if (!fits(d, out, in, QK_FULL) || mu < 0 || mu > 3) return QK_BAD_ARGUMENT;
+  if (!qk_composed_fits(&d->made, out, in, QK_FULL) || mu < 0 || mu > 3) return QK_BAD_ARGUMENT;
   for (int k = 0; k < VECTORS; k++) {
     const qk_eo_pass_t p = {
         .local = &d->t[k][in->v.prec], .hops = 1u << (2 * mu + sense), .c_hop = -0.5};
@@ -242,7 +194,7 @@ static qk_status_t doublet_hop_backward(qk_operator_t *op, qk_field_t *out, cons
 static qk_status_t doublet_hop(qk_operator_t *op, qk_field_t *out, const qk_field_t *in,
                                bool dagger) {
   doublet_t *d = (doublet_t *)op;
-  if (!fits(d, out, in, QK_FULL)) return QK_BAD_ARGUMENT;
+  if (!qk_composed_fits(&d->made, out, in, QK_FULL)) return QK_BAD_ARGUMENT;
   direct(d, &(sum_t){.dagger = dagger, .c_hop = 1, .in = in}, 0, NULL, out);
   return qk_dev_status(op->dev);
 }
@@ -250,7 +202,7 @@ static qk_status_t doublet_hop(qk_operator_t *op, qk_field_t *out, const qk_fiel
 static qk_status_t doublet_diag(qk_operator_t *op, qk_field_t *out, const qk_field_t *in,
                                 bool inverted, bool dagger) {
   doublet_t *d = (doublet_t *)op;
-  if (!fits(d, out, in, in->v.subset)) return QK_BAD_ARGUMENT;
+  if (!qk_composed_fits(&d->made, out, in, in->v.subset)) return QK_BAD_ARGUMENT;
   const sum_t s = {.dagger = dagger, .c_z = 1, .z = in};
   if (inverted)
     inverse(d, &s, 0, NULL, out);
@@ -277,18 +229,18 @@ static void upper_system(doublet_t *d, qk_field_t *out, const qk_field_t *r) {
                           .z = vector(r, 1),
                           .c_x = 1,
                           .x = vector(r, 0)};
-  qk_eo_pass(d->op.base, &p, out->v, p.z);
+  qk_eo_pass(d->made.op.base, &p, out->v, p.z);
 }
 
 static void lower_system(doublet_t *d, qk_field_t *out, const qk_field_t *r, const qk_field_t *z) {
   qk_field_t *odd = take(d, r, QK_ODD), *even = take(d, r, QK_EVEN);
   const qk_spinor_t x = vector(even, 0), y = vector(odd, 0), v = vector(odd, 1);
-  qk_dev_blas(d->op.dev, QK_BLAS_COPY, (qk_blas_args_t){.f = {x, vector(z, 0)}});
+  qk_dev_blas(d->made.op.dev, QK_BLAS_COPY, (qk_blas_args_t){.f = {x, vector(z, 0)}});
   qk_eo_pass_t p = {.diag_on_sum = true, .local = inverse_of(d, 0, r), .c_hop = 0.5};
-  qk_eo_pass(d->op.base, &p, y, x);
+  qk_eo_pass(d->made.op.base, &p, y, x);
   p = (qk_eo_pass_t){.local = inverse_of(d, 1, r), .c_z = 1, .z = y};
-  qk_eo_pass(d->op.base, &p, v, y);
-  qk_dev_blas(d->op.dev, QK_BLAS_SUB, (qk_blas_args_t){.f = {x, x, vector(r, 0)}});
+  qk_eo_pass(d->made.op.base, &p, v, y);
+  qk_dev_blas(d->made.op.dev, QK_BLAS_SUB, (qk_blas_args_t){.f = {x, x, vector(r, 0)}});
   p = (qk_eo_pass_t){.diag_on_sum = true,
                      .local = inverse_of(d, 1, r),
                      .c_hop = 0.5 * d->epsilon,
@@ -296,15 +248,15 @@ static void lower_system(doublet_t *d, qk_field_t *out, const qk_field_t *r, con
                      .z = x,
                      .c_x = 1,
                      .x = vector(r, 1)};
-  qk_eo_pass(d->op.base, &p, out->v, v);
-  qk_work_release(d->op.work, even);
-  qk_work_release(d->op.work, odd);
+  qk_eo_pass(d->made.op.base, &p, out->v, v);
+  qk_work_release(d->made.op.work, even);
+  qk_work_release(d->made.op.work, odd);
 }
 
 static qk_status_t doublet_vector_system(qk_operator_t *op, qk_field_t *out, int k,
                                          const qk_field_t *r, const qk_field_t *z) {
   doublet_t *d = (doublet_t *)op;
-  if (!d->want[r->v.prec] || out->v.prec != r->v.prec || r->v.inner != VECTORS || k < 0 ||
+  if (!d->made.want[r->v.prec] || out->v.prec != r->v.prec || r->v.inner != VECTORS || k < 0 ||
       k >= VECTORS)
     return QK_BAD_ARGUMENT;
   if (k == 0)
@@ -322,12 +274,12 @@ static void doublet_destroy(qk_operator_t *op) {
   base->ops->destroy(base);
 }
 
-static const qk_operator_ops_t doublet_ops = {.apply = doublet_apply,
-                                              .apply_system = doublet_apply_system,
+static const qk_operator_ops_t doublet_ops = {.apply = qk_composed_apply,
+                                              .apply_system = qk_composed_apply_system,
                                               .prepare = doublet_prepare,
                                               .reconstruct = doublet_reconstruct,
-                                              .relax = doublet_relax,
-                                              .apply_blocks = doublet_apply_blocks,
+                                              .relax = qk_composed_relax,
+                                              .apply_blocks = qk_composed_apply_blocks,
                                               .hop_forward = doublet_hop_forward,
                                               .hop_backward = doublet_hop_backward,
                                               .hop = doublet_hop,
@@ -342,7 +294,6 @@ static qk_local_t conjugate(qk_local_t t) {
 
 static void set_terms(doublet_t *d, const qk_eo_parts_t *parts) {
   for (int p = 0; p < QK_PRECS; p++) {
-    d->want[p] = parts->want[p];
     d->t[0][p] = parts->t[p];
     d->t[1][p] = conjugate(parts->t[p]);
     d->t_inverse[0][p] = parts->inverse[p];
@@ -361,33 +312,30 @@ static qk_schur_t schur_of(double r) {
   return (qk_schur_t){.is = true, .twist = sqrt(fmax(1 - r2, 0.1) / (1 + r2)), .scale = 1 + r2 / 3};
 }
 
+static void describe(qk_operator_t *op) {
+  op->ops = &doublet_ops;
+  op->action = "doublet";
+  op->adjoint = QK_ADJOINT_EXCHANGED;
+  op->chirality = QK_CHIRALITY_SPIN;
+  op->flops_full = VECTORS * (op->base->flops_full + 48);
+  op->flops_system = VECTORS * (op->base->flops_system + 48);
+}
+
 static qk_status_t compose(const qk_action_params_t *params, qk_operator_t *base,
                            qk_operator_t **op, qk_err_t *err) {
   doublet_t *d = qk_calloc(1, sizeof *d);
   qk_status_t status = QK_NO_MEMORY;
   if (d) {
-    d->geom = *base->dev->geom;
-    d->geom.inner = VECTORS;
-    d->dev = *base->dev;
-    d->dev.geom = &d->geom;
+    qk_composed_init(&d->made, &applied, base);
+    d->made.geom.inner = VECTORS;
     d->epsilon = qk_value(&params->values, "epsilon");
     set_terms(d, qk_eo_parts(base));
     base->schur = schur_of(d->epsilon / base->twist);
-    d->op = (qk_operator_t){.ops = &doublet_ops,
-                            .dev = &d->dev,
-                            .action = "doublet",
-                            .system = QK_EVEN,
-                            .adjoint = QK_ADJOINT_EXCHANGED,
-                            .chirality = QK_CHIRALITY_SPIN,
-                            .flavours = &d->flavours,
-                            .base = base,
-                            .diag_scale = base->diag_scale,
-                            .flops_full = VECTORS * (base->flops_full + 48),
-                            .flops_system = VECTORS * (base->flops_system + 48)};
-    status = qk_work_create(&d->dev, &d->op.work);
+    describe(&d->made.op);
+    status = qk_work_create(&d->made.dev, &d->made.op.work);
   }
   if (status == QK_OK) {
-    *op = &d->op;
+    *op = &d->made.op;
     return QK_OK;
   }
   qk_free(d);

@@ -80,6 +80,23 @@ Test(setup, memory_of_doublets_is_as_planned) {
   }
 }
 
+/* Right-hand sides of five dimensions, sources of four. */
+Test(setup, memory_of_domain_walls_is_as_planned) {
+  static const struct {
+    const char *action;
+    qk_prec_t inner;
+    int nslot;
+  } cases[] = {{"moebius;mass=0.1;M5=1.4;Ls=4", QK_DOUBLE, 1},
+               {"moebius;mass=0.1;M5=1.4;Ls=4", QK_SINGLE, 3},
+               {"moebius;mass=0.1;M5=1.4;Ls=6;b=1.5;c=0.5", QK_HALF, 1},
+               {"moebius;mass=0.1;M5=1.4;Ls=6;b=1.5;c=0.5;b-im=0.1", QK_HALF, 4}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    qk_load_t load = a_load("builtin:weak:4x4x4x8:1", "cg", cases[i].inner, cases[i].nslot);
+    load.values = values_of(cases[i].action);
+    expect_as_planned(&load);
+  }
+}
+
 Test(setup, auto_takes_multigrid_where_the_lattice_allows_it) {
   static const struct {
     const char *gauge;

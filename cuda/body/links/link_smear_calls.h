@@ -6,7 +6,7 @@
 #define QK_BODY_LINK_SMEAR_CALLS_H
 
 #include "cuda/args/link_args.h"
-#include "cuda/body/link_smear.h"
+#include "cuda/body/links/link_smear.h"
 #include "cuda/kernels.h"
 
 namespace QK_NS {

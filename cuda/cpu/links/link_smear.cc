@@ -1,4 +1,4 @@
 /* Link smearing on the CPU. */
 #include "cuda/cpu/each.h"
 
-#include "cuda/body/link_smear_calls.h"
+#include "cuda/body/links/link_smear_calls.h"

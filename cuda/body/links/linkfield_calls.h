@@ -6,7 +6,7 @@
 #define QK_BODY_LINKFIELD_CALLS_H
 
 #include "cuda/args/link_args.h"
-#include "cuda/body/linkfield.h"
+#include "cuda/body/links/linkfield.h"
 #include "cuda/kernels.h"
 
 namespace QK_NS {

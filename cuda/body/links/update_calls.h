@@ -8,7 +8,7 @@
 #define QK_BODY_UPDATE_CALLS_H
 
 #include "cuda/args/link_args.h"
-#include "cuda/body/update.h"
+#include "cuda/body/links/update.h"
 #include "cuda/kernels.h"
 
 namespace QK_NS {

@@ -1,5 +1,5 @@
 /* Markov chain updates on the CPU: four links at a time, shared among the threads. */
-#include "cuda/body/update.h"
+#include "cuda/body/links/update.h"
 #include "cuda/cpu/ctx.h"
 
 namespace QK_NS {
@@ -14,4 +14,4 @@ template <class F> qk_status_t each_group(qk_ops_ctx_t *, int n, const F &body) 
 } // namespace
 } // namespace QK_NS
 
-#include "cuda/body/update_calls.h"
+#include "cuda/body/links/update_calls.h"

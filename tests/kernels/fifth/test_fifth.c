@@ -55,7 +55,7 @@ typedef struct mix {
   qk_subset_t subset;
   int nrhs, to, from;
   bool is_real, x, in_place; /* in_place: out is in */
-  double c_x;
+  double c_in, c_x;
 } mix_t;
 
 static cut_t cut_of(const mix_t *m, int columns) {
@@ -72,6 +72,7 @@ static void expect_mix(const kit_t *kit, const mix_t *m) {
                               .from = m->from,
                               .is_real = m->is_real,
                               .matrix = memory,
+                              .c_in = m->c_in,
                               .c_x = m->c_x,
                               .in = in.v,
                               .out = out->v};
@@ -86,7 +87,8 @@ static void expect_mix(const kit_t *kit, const mix_t *m) {
       want[i] = out->x[column][i];
       if (!component_in(kit, m->subset, i)) continue;
       want[i] = m->x ? m->c_x * x.x[column][i] : 0;
-      for (int r = 0; r < m->from; r++) want[i] += matrix[k][s][r] * in.x[rhs * m->from + r][i];
+      for (int r = 0; r < m->from; r++)
+        want[i] += m->c_in * matrix[k][s][r] * in.x[rhs * m->from + r][i];
     }
     const double off = block_off(kit, now, want);
     cr_expect(off <= 4 * blas_tolerance(m->prec),
@@ -118,6 +120,7 @@ Test(fifth, slices_are_mixed_by_chirality) {
                          .is_real = (i + k) % 2,
                          .x = (i + k) % 3 != 0,
                          .in_place = to == from && (p + k) % 2,
+                         .c_in = i % 2 ? 1 : 0.5,
                          .c_x = (i + k) % 3 == 0 ? 0 : -0.75};
         if (p == QK_HALF && nrhs * (to < from ? to : from) == 1) continue;
         expect_mix(&kit, &m);
@@ -139,7 +142,7 @@ Test(fifth, right_hand_sides_are_kept_apart) {
   block_t *both[] = {&b, &clean};
   for (int i = 0; i < 2; i++) {
     const qk_fifth_mix_args_t args = {
-        .to = 4, .from = 4, .matrix = memory, .in = both[i]->v, .out = both[i]->v};
+        .to = 4, .from = 4, .matrix = memory, .c_in = 1, .in = both[i]->v, .out = both[i]->v};
     kit_must(&kit, kit.ops->fifth_mix(kit.ctx, &args), "fifth_mix");
   }
   for (int column = 0; column < 12; column++) {
@@ -186,41 +189,37 @@ Test(fifth, sums_of_right_hand_sides) {
   kit_close(&kit);
 }
 
+static void refuse_mix(const kit_t *kit, qk_fifth_mix_args_t bad, const char *word) {
+  kit_refused(kit, kit->ops->fifth_mix(kit->ctx, &bad), word);
+}
+
+static void refuse_sum(const kit_t *kit, qk_fifth_sum_args_t bad, const char *word) {
+  kit_refused(kit, kit->ops->fifth_sum(kit->ctx, &bad), word);
+}
+
 Test(fifth, misfits_are_refused_by_name) {
   kit_t kit;
   block_kit_open(&kit);
-  block_t a = block_make(&kit, (cut_t){QK_SINGLE, 8, false, QK_FULL}, 1);
-  block_t b = block_make(&kit, (cut_t){QK_DOUBLE, 8, false, QK_FULL}, 2);
-  block_t c = block_make(&kit, (cut_t){QK_SINGLE, 2, false, QK_FULL}, 3);
-  float memory[64] = {0};
-  const qk_fifth_mix_args_t good = {.to = 4, .from = 4, .matrix = memory, .in = a.v, .out = a.v};
-  static const char *const word[] = {"to = 0",       "from = 65",       "matrix",  "out: prec",
-                                     "x is missing", "data is missing", "nrhs = 8"};
-  enum { BAD = 7 };
-  qk_fifth_mix_args_t bad[BAD];
-  for (int i = 0; i < BAD; i++) bad[i] = good;
-  bad[0].to = 0;
-  bad[1].from = QK_LS_MAX + 1;
-  bad[2].matrix = NULL;
-  bad[3].out = b.v;
-  bad[4].c_x = 1;
-  bad[5].out.data = NULL;
-  bad[6].from = 3;
-  for (int i = 0; i < BAD; i++) kit_refused(&kit, kit.ops->fifth_mix(kit.ctx, &bad[i]), word[i]);
-  qk_fifth_mix_args_t within = good;
-  within.in = c.v;
-  within.from = 1;
-  within.out.data = c.v.data;
-  kit_refused(&kit, kit.ops->fifth_mix(kit.ctx, &within), "out is in");
-  double red[16];
-  const qk_fifth_sum_args_t sums[] = {{.ls = 4, .n = 1, .columns = 8},
-                                      {.ls = 3, .n = 1, .columns = 8, .red = red},
-                                      {.ls = 0, .n = 1, .columns = 8, .red = red},
-                                      {.ls = 4, .n = 33, .columns = 8, .red = red}};
-  static const char *const sum_word[] = {"red", "columns = 8", "ls = 0", "n = 33"};
-  for (int i = 0; i < 4; i++) kit_refused(&kit, kit.ops->fifth_sum(kit.ctx, &sums[i]), sum_word[i]);
-  block_free(&kit, &a);
-  block_free(&kit, &b);
-  block_free(&kit, &c);
+  double red[16] = {0};
+  block_t eight = block_make(&kit, (cut_t){QK_SINGLE, 8, false, QK_FULL}, 1);
+  block_t wide = block_make(&kit, (cut_t){QK_DOUBLE, 8, false, QK_FULL}, 2);
+  const qk_spinor_t a = eight.v, b = wide.v;
+#define MIX(t, f, ...)                                                                             \
+  (qk_fifth_mix_args_t){.to = t, .from = f, .matrix = red, .c_in = 1, __VA_ARGS__}
+  refuse_mix(&kit, MIX(0, 4, .in = a, .out = a), "to = 0");
+  refuse_mix(&kit, MIX(4, QK_LS_MAX + 1, .in = a, .out = a), "from = 65");
+  refuse_mix(&kit, (qk_fifth_mix_args_t){.to = 4, .from = 4, .in = a, .out = a}, "matrix");
+  refuse_mix(&kit, MIX(4, 4, .in = a, .out = b), "out: prec");
+  refuse_mix(&kit, MIX(4, 4, .in = a, .out = a, .c_x = 1), "x is missing");
+  refuse_mix(&kit, MIX(4, 4, .in = a), "data is missing");
+  refuse_mix(&kit, MIX(4, 3, .in = a, .out = a), "nrhs = 8");
+  refuse_mix(&kit, MIX(4, 2, .in = a, .out = a), "nrhs = 8: 4 right-hand sides of 4");
+#undef MIX
+  refuse_sum(&kit, (qk_fifth_sum_args_t){4, 1, 8, NULL}, "red");
+  refuse_sum(&kit, (qk_fifth_sum_args_t){3, 1, 8, red}, "columns = 8");
+  refuse_sum(&kit, (qk_fifth_sum_args_t){0, 1, 8, red}, "ls = 0");
+  refuse_sum(&kit, (qk_fifth_sum_args_t){4, 33, 8, red}, "n = 33");
+  block_free(&kit, &eight);
+  block_free(&kit, &wide);
   kit_close(&kit);
 }

@@ -1,4 +1,4 @@
 /* Links with their halo on the CPU. */
 #include "cuda/cpu/each.h"
 
-#include "cuda/body/linkfield_calls.h"
+#include "cuda/body/links/linkfield_calls.h"
