@@ -173,11 +173,12 @@ static void tell_unused(const loading_t *in, const qk_loaded_t *s) {
             load->evolve_from, qk_choice_word(&qk_choice_solvers, s->method));
 }
 
-/* Double has all reals, for true residuals. Under multigrid blocks in half are fastest with 18. */
-static int link_reals(const qk_load_t *load, bool multigrid, qk_prec_t prec) {
+/* Double has all reals, for true residuals. Blocks in half are fastest with 18: under multigrid,
+ * and of slices. */
+static int link_reals(const qk_load_t *load, bool blocks, qk_prec_t prec) {
   if (prec == QK_DOUBLE) return 18;
   if (load->link_reals > 0) return load->link_reals;
-  return multigrid && qk_prec_scaled(prec) ? 18 : 12;
+  return blocks && qk_prec_scaled(prec) ? 18 : 12;
 }
 
 /* Double for true residuals besides the inner precision. Multigrid is made in single. */
@@ -186,8 +187,9 @@ static void choose_operator(const loading_t *in, qk_loaded_t *s, qk_action_param
   *params = (qk_action_params_t){.values = load->values, .progress = note, .arg = (void *)in};
   memcpy(params->phase, load->phase, sizeof params->phase);
   params->want[QK_DOUBLE] = params->want[load->inner] = true;
-  for (int p = 0; p < QK_PRECS; p++)
-    params->link_reals[p] = link_reals(load, wants_multigrid(s), (qk_prec_t)p);
+  const bool blocks =
+      wants_multigrid(s) || qk_action_slices(qk_action_of(&load->values), &load->values) > 1;
+  for (int p = 0; p < QK_PRECS; p++) params->link_reals[p] = link_reals(load, blocks, (qk_prec_t)p);
   if (wants_multigrid(s)) {
     params->want[QK_SINGLE] = true;
     params->want[s->mg_params.level[0].smoother_prec] = true;
