@@ -125,7 +125,7 @@ fi
 tests=(test_kernels_hop test_kernels_hop_masks test_kernels_local test_kernels_diag_exp test_kernels_gauge test_kernels_blas test_kernels_multi
   test_kernels_columns test_kernels_vector_block test_kernels_coarse_fields test_kernels_gcr test_kernels_cagcr test_kernels_ratios
   test_kernels_coarse test_kernels_transfer test_kernels_aggregates test_kernels_mg_setup
-  test_kernels_smear test_kernels_device
+  test_kernels_fifth test_kernels_smear test_kernels_device
   test_conformance_operators test_field test_smear test_gaugefield test_evolve test_operator test_solver
   test_engine_faults test_mg_faults
   test_smoother test_galerkin test_multigrid_setup test_cycle test_flavours test_doublet test_lanczos test_mg_file test_mg_evolve test_setup test_plan
@@ -271,7 +271,7 @@ if [ -n "$sanitizer" ]; then
         --error-exitcode 9 "$path" --jobs 1 --filter "$suite/reads_ghosts_*_in_all_directions"
     fi
   done
-  for suite in coarse transfer aggregates vector_block gcr cagcr ratios local diag_exp; do
+  for suite in coarse transfer aggregates vector_block gcr cagcr ratios local diag_exp fifth; do
     path=$(program test_kernels_$suite)
     if [ -n "$path" ]; then
       check "memcheck $suite" "$sanitizer" --target-processes all --tool memcheck --error-exitcode 9 \
