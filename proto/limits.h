@@ -46,6 +46,14 @@ enum {
   QK_SMEAR_STEPS_MAX = 1000,             /* Gaussian smearing */
   QK_LINK_STEPS_MAX = 100,               /* link smearing */
 
+  QK_EIGEN_NAME_MAX = 64,       /* name of eigenvectors */
+  QK_EIGEN_COUNT_MAX = 4096,    /* vectors of a name; LAPLACIAN: of a time slice */
+  QK_EIGEN_SPACE_MAX = 16384,   /* of the Krylov space */
+  QK_EIGEN_ORDER_MAX = 4096,    /* of the polynomial */
+  QK_EIGEN_RESTARTS_MAX = 1000, /* of one EIGEN */
+  QK_EIGEN_NAMES_MAX = 16,      /* of a setup */
+  QK_DEFLATE_MAX = 4096,        /* vectors that solves begin with */
+
   QK_FILE_NAME_MAX = 1023, /* path in SUBMIT */
   QK_FILE_LAST_MAX = 200,  /* its last part: room for that of a temporary name */
   QK_FILE_ROOTS_MAX = 16,  /* folders that such paths may be in */
@@ -78,13 +86,17 @@ enum {
   QK_FEATURE_FLAVOUR = 9,
   QK_FEATURE_EVOLVE = 10, /* evolve_from of LOAD */
   QK_FEATURE_COLUMN_FLAVOUR = 11,
-  QK_FEATURE_SINGLE_RHS = 12 /* single_rhs of SUBMIT */
+  QK_FEATURE_SINGLE_RHS = 12, /* single_rhs of SUBMIT */
+  QK_FEATURE_EIGEN = 13,      /* EIGEN, EIGEN_DROP; sources that are eigenvectors */
+  QK_FEATURE_DEFLATE = 14     /* deflate and deflate_from of LOAD */
 };
 
-#define QK_ZEROS_MAX (1u << 31)           /* bytes of one UPLOAD_ZERO */
-#define QK_SMEAR_ALPHA_MAX 10.0           /* Gaussian smearing: |alpha| */
-#define QK_SMEAR_LEAST 1e-6               /* and |1 + 6 alpha| at least */
-#define QK_ITERATIONS_MAX 1000000000ull   /* max_iter */
+#define QK_ZEROS_MAX (1u << 31)         /* bytes of one UPLOAD_ZERO */
+#define QK_SMEAR_ALPHA_MAX 10.0         /* Gaussian smearing: |alpha| */
+#define QK_SMEAR_LEAST 1e-6             /* and |1 + 6 alpha| at least */
+#define QK_ITERATIONS_MAX 1000000000ull /* max_iter */
+#define QK_EIGEN_TOL_MIN 1e-15          /* residual of an eigenvector */
+#define QK_EIGEN_TOL_MAX 0.1
 #define QK_FILE_BYTES_MAX (1ull << 60)    /* offset in a file */
 #define QK_DEADLINE_MS_MAX 31536000000ull /* deadline: a year */
 

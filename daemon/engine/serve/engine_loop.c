@@ -155,6 +155,13 @@ static qk_status_t receive_contract(worker_t *w, const Quark__Engine__Contract *
   return QK_OK;
 }
 
+static qk_status_t receive_eigen(worker_t *w, const Quark__Engine__Eigen *message) {
+  qk_err_t err = {0};
+  qk_fail(&err, QK_UNSUPPORTED, "kind = %d: this engine computes no eigenvectors",
+          (int)message->problem->kind);
+  return qk_report_eigen_refused(w->channel, message->serial, &err);
+}
+
 /* What the front before has said in this very round is forgotten, too. */
 static void receive_adopt(worker_t *w, const Quark__Engine__Adopt *message) {
   w->nonce = message->nonce;
@@ -173,6 +180,8 @@ static qk_status_t receive(worker_t *w, const Quark__Engine__FrontMessage *messa
     return receive_contract(w, message->contract);
   case QUARK__ENGINE__FRONT_MESSAGE__BODY_CANCEL:
     return receive_cancel(w, message->cancel);
+  case QUARK__ENGINE__FRONT_MESSAGE__BODY_EIGEN:
+    return receive_eigen(w, message->eigen);
   case QUARK__ENGINE__FRONT_MESSAGE__BODY_ADOPT:
     receive_adopt(w, message->adopt);
     return QK_OK;

@@ -267,6 +267,14 @@ qk_status_t qk_report_contracted(qk_channel_t *channel, uint64_t serial, const q
   return send_if(channel, &ENVELOPE(CONTRACTED, contracted, &body));
 }
 
+qk_status_t qk_report_eigen_refused(qk_channel_t *channel, uint64_t serial, const qk_err_t *err) {
+  Quark__Engine__EigenDone body = QUARK__ENGINE__EIGEN_DONE__INIT;
+  body.serial = serial;
+  body.status = as_told(err->code);
+  body.text = (char *)err->text;
+  return send_if(channel, &ENVELOPE(EIGEN_DONE, eigen_done, &body));
+}
+
 qk_status_t qk_report_heartbeat(qk_channel_t *channel, uint64_t steps, int64_t device_bytes,
                                 int64_t host_bytes) {
   Quark__Engine__Heartbeat body = QUARK__ENGINE__HEARTBEAT__INIT;

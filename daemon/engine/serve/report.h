@@ -24,6 +24,8 @@ qk_status_t qk_report_fill_refused(qk_channel_t *channel, uint32_t entry, uint64
                                    const qk_err_t *err);
 qk_status_t qk_report_contracted(qk_channel_t *channel, uint64_t serial, const qk_err_t *err,
                                  double seconds);
+/* An EIGEN that was not taken up. */
+qk_status_t qk_report_eigen_refused(qk_channel_t *channel, uint64_t serial, const qk_err_t *err);
 qk_status_t qk_report_heartbeat(qk_channel_t *channel, uint64_t steps, int64_t device_bytes,
                                 int64_t host_bytes);
 /* What has become of multigrid since READY. */

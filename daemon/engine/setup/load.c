@@ -124,6 +124,9 @@ static qk_status_t check_numbers(const Quark__Engine__Load *m, qk_err_t *err) {
   if (m->link_reals > INT_MAX || qk_choice_of(&qk_choice_link_forms, (int)m->link_reals) < 0)
     return qk_fail(err, QK_BAD_ARGUMENT, "link_reals = %u: must be 18, 12 or 8, or 0",
                    m->link_reals);
+  if (m->deflate > 0 || m->deflate_from != NULL)
+    return qk_fail(err, QK_UNSUPPORTED,
+                   "deflate = %u: this engine begins no solve with eigenvectors", m->deflate);
   if (m->staging > QK_STAGING_MAX)
     return qk_fail(err, QK_BAD_ARGUMENT, "staging = %u: must be 0 to %d", m->staging,
                    QK_STAGING_MAX);

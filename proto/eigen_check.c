@@ -1,0 +1,127 @@
+#include "proto/eigen_check.h"
+
+#include <ctype.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "proto/column_check.h"
+
+static const char *const KIND[] = {[QUARK__EIGEN_KIND__EIGEN_NORMAL] = "normal",
+                                   [QUARK__EIGEN_KIND__EIGEN_GAMMA5] = "gamma5",
+                                   [QUARK__EIGEN_KIND__EIGEN_LAPLACIAN] = "laplacian"};
+enum { KINDS = sizeof KIND / sizeof *KIND };
+
+__attribute__((format(printf, 3, 4))) static qk_status_t
+refuse(char why[QK_WHY], qk_status_t status, const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  vsnprintf(why, QK_WHY, format, args);
+  va_end(args);
+  return status;
+}
+
+const char *qk_eigen_kind_name(int kind) {
+  return kind >= 0 && kind < KINDS ? KIND[kind] : NULL;
+}
+
+int qk_eigen_kind_find(const char *word) {
+  for (int k = 0; k < KINDS; k++)
+    if (strcmp(KIND[k], word) == 0) return k;
+  return -1;
+}
+
+static bool is_laplacian(const Quark__EigenProblem *p) {
+  return p->kind == QUARK__EIGEN_KIND__EIGEN_LAPLACIAN;
+}
+
+qk_status_t qk_eigen_check_name(const char *what, const char *name, char why[QK_WHY]) {
+  const size_t n = strlen(name);
+  bool legal = n <= QK_EIGEN_NAME_MAX && isalnum((unsigned char)name[0]);
+  for (const char *p = name; *p && legal; p++)
+    legal = isalnum((unsigned char)*p) || strchr("._-", *p) != NULL;
+  if (legal) return QK_OK;
+  return refuse(why, QK_BAD_ARGUMENT,
+                "%s of %zu bytes: 1 to %d letters, digits, '.', '_' or '-' are needed, the first a "
+                "letter or digit",
+                what, n, QK_EIGEN_NAME_MAX);
+}
+
+/* The dimension of the space that the vectors are in. */
+static uint64_t dimension(const Quark__EigenProblem *p, const qk_shape_t *shape) {
+  const uint64_t sites = qk_shape_sites(shape);
+  if (is_laplacian(p)) return 3 * (sites / shape->dims[3]);
+  const uint64_t all = sites * (shape->site_reals / 2);
+  return p->kind == QUARK__EIGEN_KIND__EIGEN_NORMAL ? all / 2 : all;
+}
+
+static qk_status_t check_count(const Quark__EigenProblem *p, const qk_shape_t *shape,
+                               char why[QK_WHY]) {
+  const uint64_t most = dimension(p, shape);
+  if (p->count < 1) return refuse(why, QK_BAD_ARGUMENT, "count = 0: must be at least 1");
+  if (p->count > QK_EIGEN_COUNT_MAX)
+    return refuse(why, QK_TOO_LARGE, "count = %u is over the limit of %d", p->count,
+                  QK_EIGEN_COUNT_MAX);
+  if (p->count <= most) return QK_OK;
+  return refuse(why, QK_BAD_ARGUMENT, "count = %u: %s has %llu eigenvectors on this lattice",
+                p->count, is_laplacian(p) ? "the Laplacian of a time slice" : "the operator",
+                (unsigned long long)most);
+}
+
+static qk_status_t check_method(const Quark__EigenProblem *p, char why[QK_WHY]) {
+  const struct {
+    const char *name;
+    uint32_t value, most;
+  } number[] = {{"space", p->space, QK_EIGEN_SPACE_MAX},
+                {"order", p->order, QK_EIGEN_ORDER_MAX},
+                {"restarts", p->restarts, QK_EIGEN_RESTARTS_MAX}};
+  for (size_t i = 0; i < sizeof number / sizeof *number; i++)
+    if (number[i].value > number[i].most)
+      return refuse(why, QK_TOO_LARGE, "%s = %u is over the limit of %u", number[i].name,
+                    number[i].value, number[i].most);
+  if (p->space > 0 && p->space <= p->count)
+    return refuse(why, QK_BAD_ARGUMENT, "space = %u: must be greater than count = %u, or 0",
+                  p->space, p->count);
+  if (p->order % 2) return refuse(why, QK_BAD_ARGUMENT, "order = %u: must be even, or 0", p->order);
+  if (p->tol >= QK_EIGEN_TOL_MIN && p->tol <= QK_EIGEN_TOL_MAX) return QK_OK;
+  return refuse(why, QK_BAD_ARGUMENT, "tol = %g is outside %g .. %g", p->tol, QK_EIGEN_TOL_MIN,
+                QK_EIGEN_TOL_MAX);
+}
+
+qk_status_t qk_eigen_check(const Quark__EigenProblem *p, const qk_shape_t *shape,
+                           char why[QK_WHY]) {
+  qk_status_t status = qk_eigen_check_name("name", p->name, why);
+  if (status != QK_OK) return status;
+  if (!qk_eigen_kind_name((int)p->kind))
+    return refuse(why, QK_BAD_ARGUMENT, "kind = %d is outside 0 .. %d", (int)p->kind, KINDS - 1);
+  status = check_count(p, shape, why);
+  if (status == QK_OK) status = check_method(p, why);
+  if (status != QK_OK) return status;
+  if (p->links && !is_laplacian(p))
+    return refuse(why, QK_BAD_ARGUMENT, "links: they are for the Laplacian only, not for kind = %d",
+                  (int)p->kind);
+  return qk_smearing_check(p->links, "links", why);
+}
+
+uint64_t qk_eigen_values(const Quark__EigenProblem *p, const qk_shape_t *shape) {
+  return (uint64_t)p->count * (is_laplacian(p) ? shape->dims[3] : 1);
+}
+
+uint64_t qk_eigen_bytes(const Quark__EigenProblem *p, const qk_shape_t *shape) {
+  return qk_eigen_values(p, shape) * 2 * sizeof(double);
+}
+
+static bool same_links(const Quark__Smearing *a, const Quark__Smearing *b) {
+  static const Quark__Smearing NONE = QUARK__SMEARING__INIT;
+  if (!a) a = &NONE;
+  if (!b) b = &NONE;
+  return a->links == b->links && a->n_link_param == b->n_link_param &&
+         a->link_steps == b->link_steps && a->link_spatial == b->link_spatial &&
+         (a->n_link_param == 0 ||
+          memcmp(a->link_param, b->link_param, a->n_link_param * sizeof *a->link_param) == 0);
+}
+
+bool qk_eigen_same(const Quark__EigenProblem *a, const Quark__EigenProblem *b) {
+  return a->kind == b->kind && a->count == b->count && a->tol == b->tol && a->space == b->space &&
+         a->order == b->order && a->restarts == b->restarts && same_links(a->links, b->links);
+}

@@ -1,0 +1,40 @@
+/*
+ * eigen_check.h: whether a problem of eigenvectors is legal on a lattice: front and engine ask the
+ * same functions. Pure.
+ */
+#ifndef QK_PROTO_EIGEN_CHECK_H
+#define QK_PROTO_EIGEN_CHECK_H
+
+#include "proto/action/operator_text.h"
+#include "proto/quark.pb-c.h"
+#include "proto/shape.h"
+#include "proto/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* QK_OK, QK_BAD_ARGUMENT or QK_TOO_LARGE; `why` is then a sentence that names field, value and
+ * limit. */
+qk_status_t qk_eigen_check(const Quark__EigenProblem *problem, const qk_shape_t *shape,
+                           char why[QK_WHY]);
+/* The same of a name alone; what: the field. */
+qk_status_t qk_eigen_check_name(const char *what, const char *name, char why[QK_WHY]);
+
+/* Eigenvalues of a legal problem: its count, LAPLACIAN: that of each time slice, [t][n]. */
+uint64_t qk_eigen_values(const Quark__EigenProblem *problem, const qk_shape_t *shape);
+/* Of the result: pairs of doubles, eigenvalue and residual. */
+uint64_t qk_eigen_bytes(const Quark__EigenProblem *problem, const qk_shape_t *shape);
+
+/* "normal", "gamma5", "laplacian"; NULL: there is no such kind. */
+const char *qk_eigen_kind_name(int kind);
+/* -1: there is no such word. */
+int qk_eigen_kind_find(const char *word);
+
+/* Whether both ask for the same vectors of one operator, whatever their names are. */
+bool qk_eigen_same(const Quark__EigenProblem *a, const Quark__EigenProblem *b);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
