@@ -11,7 +11,7 @@ namespace {
 struct gauss_job {
   qk_gauss_args_t a;
   walk w;
-  divider tiles; /* by ntile */
+  thread_layout threads;
 };
 
 /* Blocks of threads that should be resident on a multiprocessor: more than the registers of double
@@ -22,7 +22,7 @@ template <class S, int REALS, bool GHOSTS>
 __global__ void __launch_bounds__(hop_threads, resident<S>)
     gauss_kernel(const __grid_constant__ gauss_job job) {
   const int ntile = job.a.out.ntile;
-  const thread_place p = thread_lane(ntile, job.tiles);
+  const thread_place p = job.threads.place(blockIdx.x, threadIdx.x);
   if (p.n >= job.w.nwork || p.tile * QK_TILE + p.lane >= job.a.out.nrhs) return;
   const one_site at = one_site::with_lane(site_at(job.a.lat, job.w, p.n), ntile, p.tile, p.lane);
   if (job.a.region != QK_REGION_ALL &&
@@ -32,7 +32,7 @@ __global__ void __launch_bounds__(hop_threads, resident<S>)
 }
 
 template <class S, int REALS> void start(const gauss_job &job, cudaStream_t stream) {
-  const unsigned blocks = blocks_for(job.w.nwork, job.a.out.ntile);
+  const unsigned blocks = blocks_for(job.w.nwork, job.threads);
   const int32_t *split = job.a.lat.split;
   if ((split[0] || split[1] || split[2]) && job.a.region != QK_REGION_INTERIOR)
     gauss_kernel<S, REALS, true><<<blocks, hop_threads, 0, stream>>>(job);
@@ -41,8 +41,8 @@ template <class S, int REALS> void start(const gauss_job &job, cudaStream_t stre
 }
 
 template <class S> qk_status_t launch(qk_ops_ctx_t *ctx, const qk_gauss_args_t &a) {
-  const int ntile = a.out.ntile;
-  const gauss_job job = {a, gauss_walk(a.lat), divider_by(ntile > 0 ? ntile : 1)};
+  const walk w = gauss_walk(a.lat);
+  const gauss_job job = {a, w, layout_of(a.out, w.nwork)};
   if (a.links.reals == 18)
     start<S, 18>(job, qk_gpu(ctx)->stream[0]);
   else

@@ -21,19 +21,19 @@ template <class S> struct hop_job {
   qk_hop_args_t a;
   hop_numbers<real<S>> num;
   walk w;
-  divider tiles; /* by ntile */
+  thread_layout threads;
 };
 
 struct pack_job {
   qk_pack_args_t a;
-  divider tiles;
+  thread_layout threads;
 };
 
 template <class S, int REALS, bool GENERAL, bool DRESSED>
 __global__ void __launch_bounds__(hop_threads, hop_resident<S>)
     hop_kernel(const __grid_constant__ hop_job<S> job) {
   const int ntile = job.a.out.ntile;
-  const thread_place p = thread_lane(ntile, job.tiles);
+  const thread_place p = job.threads.place(blockIdx.x, threadIdx.x);
   if (p.n >= job.w.nwork) return;
   const one_site at = one_site::with_lane(site_at(job.a.lat, job.w, p.n), ntile, p.tile, p.lane);
   if (job.a.region != QK_REGION_ALL &&
@@ -48,7 +48,7 @@ __global__ void __launch_bounds__(hop_threads) pack_kernel(const __grid_constant
   const int mu = (int)blockIdx.y / 2, ahead = (int)blockIdx.y % 2;
   if (job.a.to[mu][ahead].data == nullptr) return;
   const int ntile = job.a.in.ntile;
-  const thread_place p = thread_lane(ntile, job.tiles);
+  const thread_place p = job.threads.place(blockIdx.x, threadIdx.x);
   if (p.n >= pack_sites(job.a.lat, job.a.in_parity, mu)) return;
   int f;
   const int parity = pack_parity(job.a.lat, job.a.in_parity, mu, p.n, &f);
@@ -80,7 +80,7 @@ inline bool is_general(const qk_hop_args_t &a) {
 }
 
 template <class S, int REALS> void hop_start(const hop_job<S> &job, cudaStream_t stream) {
-  const unsigned blocks = blocks_for(job.w.nwork, job.a.out.ntile);
+  const unsigned blocks = blocks_for(job.w.nwork, job.threads);
   const bool general = is_general(job.a), dressed = is_dressed(job.a);
   if (general && dressed)
     hop_kernel<S, REALS, true, true><<<blocks, hop_threads, 0, stream>>>(job);
@@ -93,9 +93,8 @@ template <class S, int REALS> void hop_start(const hop_job<S> &job, cudaStream_t
 }
 
 template <class S> qk_status_t hop_launch(qk_ops_ctx_t *ctx, const qk_hop_args_t &a) {
-  const int ntile = a.out.ntile;
-  const hop_job<S> job = {a, hop_numbers_of<real<S>>(a), hop_walk(a),
-                          divider_by(ntile > 0 ? ntile : 1)};
+  const walk w = hop_walk(a);
+  const hop_job<S> job = {a, hop_numbers_of<real<S>>(a), w, layout_of(a.out, w.nwork)};
   cudaStream_t stream = qk_gpu(ctx)->stream[0];
   if (a.links.reals == 18)
     hop_start<S, 18>(job, stream);
@@ -114,15 +113,14 @@ template <class S, int REALS> void pack_start(const pack_job &job, dim3 grid, cu
 }
 
 template <class S> qk_status_t pack_launch(qk_ops_ctx_t *ctx, const qk_pack_args_t &a) {
-  const int ntile = a.in.ntile;
-  const pack_job job = {a, divider_by(ntile > 0 ? ntile : 1)};
   int sites = 0;
   for (int mu = 0; mu < 4; mu++)
     if ((a.to[mu][0].data != nullptr || a.to[mu][1].data != nullptr) &&
         pack_sites(a.lat, a.in_parity, mu) > sites)
       sites = pack_sites(a.lat, a.in_parity, mu);
   if (sites == 0) return QK_OK;
-  const dim3 grid(blocks_for(sites, ntile), 8);
+  const pack_job job = {a, layout_of(a.in, sites)};
+  const dim3 grid(blocks_for(sites, job.threads), 8);
   cudaStream_t stream = qk_gpu(ctx)->stream[0];
   if (a.links.reals == 18)
     pack_start<S, 18>(job, grid, stream);
