@@ -6,7 +6,7 @@
 
 #include "tests/kernels/blas_kit.h"
 
-enum { MOST = 12 };
+enum { MOST = QK_LS_MAX };
 typedef double complex matrix_t[2][MOST][MOST];
 
 static double number(uint64_t *seed) {
@@ -104,8 +104,9 @@ static void expect_mix(const kit_t *kit, const mix_t *m) {
 }
 
 Test(fifth, slices_are_mixed_by_chirality) {
-  static const int shapes[][3] = {{1, 8, 8},  {1, 12, 12}, {3, 6, 6}, {4, 12, 12}, {2, 5, 5},
-                                  {1, 12, 1}, {1, 1, 12},  {3, 4, 1}, {3, 1, 4},   {9, 2, 2}};
+  static const int shapes[][3] = {{1, 8, 8}, {1, 12, 12}, {3, 6, 6},   {4, 12, 12},
+                                  {2, 5, 5}, {1, 12, 1},  {1, 1, 12},  {3, 4, 1},
+                                  {3, 1, 4}, {9, 2, 2},   {2, 17, 17}, {1, 64, 64}};
   kit_t kit;
   block_kit_open(&kit);
   for (int i = 0; i < (int)(sizeof shapes / sizeof shapes[0]); i++)
