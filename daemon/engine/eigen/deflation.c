@@ -11,6 +11,8 @@ struct qk_deflation {
   qk_operator_t *op;
   qk_work_t *work;
   const qk_device_t *dev;
+  qk_flat_t flat;    /* of the blocks, and ... */
+  qk_work_t *packed; /* ... of fields of nrhs vectors beside them; NULL: those of `work` are flat */
   int n, nblock;
   qk_field_t *block[BLOCKS];
   double value[QK_EIGEN_MAX], residual[QK_EIGEN_MAX];
@@ -59,26 +61,41 @@ void qk_deflation_destroy(qk_deflation_t *d) {
   if (!d) return;
   if (d->c_host) d->dev->ops->free_host(d->dev->ctx, d->c_host);
   if (d->c) d->dev->ops->free(d->dev->ctx, d->c);
+  qk_work_destroy(d->packed);
   for (int b = d->nblock - 1; b >= 0; b--) qk_field_destroy(d->block[b]);
   qk_free(d);
+}
+
+/* Without vectors. */
+static qk_status_t begin(qk_operator_t *op, qk_work_t *work, qk_deflation_t **deflation) {
+  qk_deflation_t *d = *deflation = qk_calloc(1, sizeof *d);
+  if (!d) return QK_NO_MEMORY;
+  d->op = op;
+  d->work = work;
+  d->dev = op->dev;
+  qk_flat_init(&d->flat, op->dev);
+  return d->flat.slices > 1 ? qk_work_create(&d->flat.dev, &d->packed) : QK_OK;
+}
+
+static void set_values(qk_deflation_t *d, int n, const double *value, const double *residual) {
+  d->n = n;
+  memcpy(d->value, value, (size_t)n * sizeof *value);
+  memcpy(d->residual, residual, (size_t)n * sizeof *residual);
 }
 
 qk_status_t qk_deflation_create_from(qk_operator_t *op, qk_work_t *work, int n, const double *value,
                                      const double *residual, qk_field_t **block,
                                      qk_deflation_t **deflation, qk_err_t *err) {
-  qk_deflation_t *d = qk_calloc(1, sizeof *d);
-  if (!d) {
+  qk_deflation_t *d;
+  const qk_status_t status = begin(op, work, &d);
+  if (status) {
     for (int b = 0; qk_deflation_columns(n, b) > 0; b++) qk_field_destroy(block[b]);
-    return qk_fail(err, QK_NO_MEMORY, "no memory for the deflation");
+    qk_deflation_destroy(d);
+    return qk_fail(err, status, "no memory for the deflation");
   }
-  d->op = op;
-  d->work = work;
-  d->dev = op->dev;
-  d->n = n;
   for (; qk_deflation_columns(n, d->nblock) > 0; d->nblock++)
     d->block[d->nblock] = block[d->nblock];
-  memcpy(d->value, value, (size_t)n * sizeof *value);
-  memcpy(d->residual, residual, (size_t)n * sizeof *residual);
+  set_values(d, n, value, residual);
   *deflation = d;
   return QK_OK;
 }
@@ -111,16 +128,17 @@ static qk_status_t convert(const qk_field_t *from, qk_prec_t store, qk_field_t *
   return qk_dev_status(dev);
 }
 
-/* Like gather, in the precision `store`. */
-static qk_status_t make_block(const qk_eigen_t *e, int b, qk_prec_t store, double *c,
-                              qk_field_t **block) {
-  const qk_field_t *like = e->block[0];
-  const int columns = qk_deflation_columns(e->n, b);
+/* Like gather, in the precision `store`, on the device of d. */
+static qk_status_t make_block(const qk_deflation_t *d, const qk_eigen_t *e, qk_prec_t store,
+                              double *c, qk_field_t **block) {
+  const qk_device_t *dev = qk_flat_dev(&d->flat);
+  const qk_prec_t prec = e->block[0]->v.prec;
+  const int columns = qk_deflation_columns(e->n, d->nblock);
   qk_field_t *wide = NULL;
-  qk_status_t status = qk_field_create(like->dev, like->v.prec, columns, like->v.subset, &wide);
+  qk_status_t status = qk_field_create(dev, prec, columns, d->op->system, &wide);
   if (status) return status;
-  status = gather(e, b * COLUMNS, columns, c, wide);
-  if (!status && like->v.prec == store) {
+  status = gather(e, d->nblock * COLUMNS, columns, c, wide);
+  if (!status && prec == store) {
     *block = wide;
     return QK_OK;
   }
@@ -129,21 +147,32 @@ static qk_status_t make_block(const qk_eigen_t *e, int b, qk_prec_t store, doubl
   return status;
 }
 
-static qk_status_t take(qk_operator_t *op, qk_work_t *work, const qk_eigen_t *e, qk_prec_t store,
-                        qk_deflation_t **deflation, qk_err_t *err) {
-  qk_field_t *block[BLOCKS] = {NULL};
+static qk_status_t take_blocks(qk_deflation_t *d, const qk_eigen_t *e, qk_prec_t store) {
   void *c = NULL;
-  const qk_device_t *dev = op->dev;
+  const qk_device_t *dev = d->dev;
   qk_status_t status =
       dev->ops->alloc(dev->ctx, (size_t)COLUMNS * COLUMNS * 2 * sizeof(double), &c);
-  for (int b = 0; qk_deflation_columns(e->n, b) > 0 && !status; b++)
-    status = make_block(e, b, store, c, &block[b]);
+  while (qk_deflation_columns(e->n, d->nblock) > 0 && !status) {
+    status = make_block(d, e, store, c, &d->block[d->nblock]);
+    if (!status) d->nblock++;
+  }
   if (c) dev->ops->free(dev->ctx, c);
-  status = qk_comm_agree(dev->geom->comm, status, err);
-  if (!status)
-    return qk_deflation_create_from(op, work, e->n, e->value, e->residual, block, deflation, err);
-  for (int b = 0; b < BLOCKS; b++) qk_field_destroy(block[b]);
   return status;
+}
+
+static qk_status_t take(qk_operator_t *op, qk_work_t *work, const qk_eigen_t *e, qk_prec_t store,
+                        qk_deflation_t **deflation, qk_err_t *err) {
+  qk_deflation_t *d;
+  const qk_status_t begun = begin(op, work, &d);
+  qk_status_t status = begun ? begun : take_blocks(d, e, store);
+  status = qk_comm_agree(op->dev->geom->comm, status, err);
+  if (status) {
+    qk_deflation_destroy(d);
+    return status;
+  }
+  set_values(d, e->n, e->value, e->residual);
+  *deflation = d;
+  return QK_OK;
 }
 
 qk_status_t qk_deflation_create(qk_operator_t *op, qk_work_t *work,
@@ -247,17 +276,32 @@ static void project(qk_deflation_t *d, qk_field_t *x, const qk_field_t *y) {
   }
 }
 
+/* x = what the vectors make of y, both of the operator, by way of flat fields. */
+static void project_slices(qk_deflation_t *d, qk_field_t *x, const qk_field_t *y) {
+  const int nrhs = qk_field_nrhs(y);
+  qk_field_t *from = qk_work_take(d->packed, QK_SINGLE, nrhs, d->op->system);
+  qk_field_t *to = qk_work_take(d->packed, QK_SINGLE, nrhs, d->op->system);
+  qk_flat_pack(&d->flat, from, 0, y, 0, nrhs);
+  project(d, to, from);
+  qk_flat_unpack(&d->flat, x, 0, to, 0, nrhs);
+  qk_work_release(d->packed, to);
+  qk_work_release(d->packed, from);
+}
+
 /* Both in single. */
 static void apply_single(qk_deflation_t *d, qk_field_t *x, const qk_field_t *r) {
-  qk_field_t *y = qk_work_take(d->work, QK_SINGLE, x->v.nrhs, d->op->system);
+  qk_field_t *y = qk_work_take(d->work, QK_SINGLE, qk_field_nrhs(x), d->op->system);
   if (qk_dev_ok(d->dev)) qk_dev_note(d->dev, d->op->ops->apply_system(d->op, y, r, true, NULL));
-  project(d, x, y);
+  if (d->packed)
+    project_slices(d, x, y);
+  else
+    project(d, x, y);
   qk_work_release(d->work, y);
 }
 
 qk_status_t qk_deflation_apply(qk_deflation_t *d, qk_field_t *x, const qk_field_t *r) {
-  const int nrhs = r->v.nrhs;
-  if (nrhs > d->nrhs || x->v.nrhs != nrhs || x->v.prec != r->v.prec ||
+  const int nrhs = qk_field_nrhs(r);
+  if (nrhs > d->nrhs || x->v.nrhs != r->v.nrhs || x->v.prec != r->v.prec ||
       x->v.subset != d->op->system || r->v.subset != d->op->system || x == r)
     return QK_BAD_ARGUMENT;
   if (r->v.prec == QK_SINGLE) {

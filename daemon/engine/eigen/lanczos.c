@@ -34,7 +34,8 @@ typedef struct lanczos {
 /* ---- parameters ------------------------------------------------------------------------------ */
 
 static int64_t dimension(const qk_geom_t *geom) {
-  return geom->volume / 2 * geom->ncomp;
+  const int vectors = geom->inner > 1 ? geom->inner : 1;
+  return geom->volume / 2 * geom->ncomp * vectors * qk_geom_slices(geom);
 }
 
 int qk_lanczos_most(const qk_geom_t *geom) {
@@ -89,8 +90,9 @@ int64_t qk_lanczos_bytes(const qk_geom_t *geom, qk_subset_t system,
                          const qk_lanczos_params_t *params) {
   qk_lanczos_params_t p = *params;
   if (complete(geom, &p, NULL) != QK_OK) return 0;
-  int64_t block = (int64_t)qk_field_bytes(geom, p.prec, B, system);
-  return (p.space / B + 1 + 4) * block + (int64_t)p.space * p.space * 16;
+  const int64_t block = (int64_t)qk_field_bytes(geom, p.prec, B, system);
+  const int more = qk_geom_slices(geom) > 1 ? 3 : 0; /* on the way between two orders of columns */
+  return (p.space / B + 1 + 4 + more) * block + (int64_t)p.space * p.space * 16;
 }
 
 static int order_for(double window, double top) {
@@ -342,6 +344,8 @@ static qk_status_t collect(lanczos_t *l, qk_eigen_t *e) {
     e->block[b] = k->v[b];
     k->v[b] = NULL;
   }
+  e->flat = k->flat;
+  k->flat = NULL;
   e->window = l->p.window;
   e->top = l->p.top;
   e->order = l->p.order;
@@ -352,6 +356,7 @@ static qk_status_t collect(lanczos_t *l, qk_eigen_t *e) {
 void qk_eigen_destroy(qk_eigen_t *eigen) {
   if (!eigen) return;
   for (int b = eigen->nblock - 1; b >= 0; b--) qk_field_destroy(eigen->block[b]);
+  qk_free(eigen->flat);
   qk_free(eigen);
 }
 

@@ -8,14 +8,16 @@
  * projected matrix holds all inner products; converged vectors stay in the basis. At the end
  * Rayleigh-Ritz gives the vectors of A itself in the space found, and their residuals are measured.
  *
- * Shapes: even fields, blocks of eight columns, single or double (a precision that the operator
- * holds). Memory: space + 8 columns, four work blocks, and space^2 coefficients. Cost of a new
+ * Shapes: fields of the system, blocks of eight vectors, single or double (a precision that the
+ * operator holds); a vector has all slices of a fifth dimension, and all flavours of a doublet.
+ * Memory: space + 8 vectors, four work blocks, and space^2 coefficients. Cost of a new
  * block: 2 order applications of Mhat, and four passes over the basis. Collective.
  */
 #ifndef QK_ENGINE_LANCZOS_H
 #define QK_ENGINE_LANCZOS_H
 
 #include "daemon/base/progress.h"
+#include "daemon/engine/eigen/flat.h"
 #include "daemon/engine/operator/operator.h"
 
 enum { QK_EIGEN_BLOCK = 8, QK_EIGEN_MAX = 256 };
@@ -40,8 +42,9 @@ typedef struct qk_lanczos_params {
 typedef struct qk_eigen {
   int n; /* vectors, in blocks of eight; columns beyond n are zero */
   int nblock;
-  qk_field_t *block[QK_EIGEN_MAX / QK_EIGEN_BLOCK];
-  double value[QK_EIGEN_MAX]; /* ascending */
+  qk_field_t *block[QK_EIGEN_MAX / QK_EIGEN_BLOCK]; /* flat fields (flat.h) ... */
+  qk_flat_t *flat;                                  /* ... which stand on it */
+  double value[QK_EIGEN_MAX];                       /* ascending */
   double residual[QK_EIGEN_MAX];
   double window, top;
   int order, restarts;

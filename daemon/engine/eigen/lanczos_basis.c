@@ -10,30 +10,44 @@ enum { B = QK_EIGEN_BLOCK, SCALARS = 4 };
 /* A pivot of the Gram matrix this far below its diagonal element is rounding. */
 static const double dependent[] = {1e-20, 1e-9};
 
+/* Scalars of a pass: one for each column of what the operator takes. */
+static size_t columns(const qk_lanczos_basis_t *k) {
+  return (size_t)(qk_flat_together(k->flat) * k->flat->slices);
+}
+
+static qk_status_t create(const qk_lanczos_basis_t *k, qk_field_t **block) {
+  return qk_field_create(qk_flat_dev(k->flat), k->prec, B, k->op->system, block);
+}
+
 qk_status_t qk_lanczos_basis_init(qk_lanczos_basis_t *k, qk_operator_t *op, qk_work_t *work,
                                   qk_prec_t prec, int nblock, uint64_t seed) {
   *k = (qk_lanczos_basis_t){.op = op, .work = work, .dev = op->dev, .prec = prec, .seed = seed};
   void *c = NULL, *scalar = NULL, *mask = NULL;
   size_t n = (size_t)nblock * B;
+  k->flat = qk_malloc(sizeof *k->flat);
+  if (!k->flat) return QK_NO_MEMORY;
+  qk_flat_init(k->flat, op->dev);
   k->nblock = nblock;
   qk_status_t status = k->dev->ops->alloc(k->dev->ctx, n * n * sizeof *k->c, &c);
   if (status) return status;
   k->c = c;
-  status = k->dev->ops->alloc(k->dev->ctx, SCALARS * B * 2 * sizeof(double), &scalar);
+  status = k->dev->ops->alloc(k->dev->ctx, SCALARS * columns(k) * 2 * sizeof(double), &scalar);
   if (status) return status;
   k->scalar = scalar;
   status = k->dev->ops->alloc(k->dev->ctx, B, &mask);
   k->mask = mask;
-  for (int i = 0; i <= nblock && !status; i++)
-    status = qk_field_create(k->dev, prec, B, k->op->system, &k->v[i]);
+  if (!status && k->flat->slices > 1) status = create(k, &k->spare);
+  for (int i = 0; i <= nblock && !status; i++) status = create(k, &k->v[i]);
   return status;
 }
 
 void qk_lanczos_basis_fini(qk_lanczos_basis_t *k) {
   for (int i = k->nblock; i >= 0; i--) qk_field_destroy(k->v[i]);
+  qk_field_destroy(k->spare);
   if (k->mask) k->dev->ops->free(k->dev->ctx, k->mask);
   if (k->scalar) k->dev->ops->free(k->dev->ctx, k->scalar);
   if (k->c) k->dev->ops->free(k->dev->ctx, k->c);
+  qk_free(k->flat);
 }
 
 /* ---- calls of an iteration; the functions of lanczos_basis.h ask at their ends --------------- */
@@ -59,19 +73,48 @@ static void mhat(qk_lanczos_basis_t *k, qk_field_t *out, const qk_field_t *in, b
     qk_dev_note(k->dev, k->op->ops->apply_system(k->op, out, in, dagger, NULL));
 }
 
+/* What the operator works on. */
 static qk_field_t *take(qk_lanczos_basis_t *k, qk_subset_t subset) {
-  return qk_work_take(k->work, k->prec, B, subset);
+  return qk_work_take(k->work, k->prec, qk_flat_together(k->flat), subset);
 }
 
-/* A scalar of the columns, on the device. */
-static double *set_scalar(qk_lanczos_basis_t *k, int which, const double value[B]) {
-  double host[B][2], *at = k->scalar + which * B * 2;
-  for (int i = 0; i < B; i++) {
+/* A scalar of the first columns, on the device. */
+static double *set_scalar(qk_lanczos_basis_t *k, int which, const double value[], int n) {
+  double host[QK_COLUMNS_MAX][2], *at = k->scalar + which * (int)columns(k) * 2;
+  for (int i = 0; i < n; i++) {
     host[i][0] = value[i];
     host[i][1] = 0;
   }
-  move(k, at, host, sizeof host, QK_COPY_TO_DEVICE);
+  move(k, at, host, (size_t)n * sizeof host[0], QK_COPY_TO_DEVICE);
   return at;
+}
+
+/* The same for all columns. */
+static double *set_number(qk_lanczos_basis_t *k, int which, double value) {
+  double all[QK_COLUMNS_MAX];
+  const int n = (int)columns(k);
+  for (int i = 0; i < n; i++) all[i] = value;
+  return set_scalar(k, which, all, n);
+}
+
+typedef void pass_t(qk_lanczos_basis_t *k, const void *arg, qk_field_t *out, const qk_field_t *in);
+
+/* A pass over fields of the operator, between blocks of the basis. */
+static void through(qk_lanczos_basis_t *k, pass_t *pass, const void *arg, qk_field_t *out,
+                    const qk_field_t *in) {
+  const int n = qk_flat_together(k->flat);
+  if (k->flat->slices == 1) {
+    pass(k, arg, out, in);
+    return;
+  }
+  qk_field_t *from = take(k, k->op->system), *to = take(k, k->op->system);
+  for (int first = 0; first < B; first += n) {
+    qk_flat_unpack(k->flat, from, 0, in, first, n);
+    pass(k, arg, to, from);
+    qk_flat_pack(k->flat, out, first, to, 0, n);
+  }
+  qk_work_release(k->work, to);
+  qk_work_release(k->work, from);
 }
 
 /* ---- products with the basis ---------------------------------------------------------------- */
@@ -133,20 +176,55 @@ qk_status_t qk_lanczos_basis_project(qk_lanczos_basis_t *k, int nblock, qk_field
 
 /* ---- orthonormal blocks --------------------------------------------------------------------- */
 
-qk_status_t qk_lanczos_basis_random(qk_lanczos_basis_t *k, qk_field_t *w, const uint8_t mask[8]) {
+/* Each vector of a right-hand side has numbers of its own. */
+static void draw(qk_lanczos_basis_t *k, const qk_field_t *full) {
   const qk_device_t *dev = k->dev;
-  qk_field_t *noise = take(k, QK_FULL);
-  qk_noise_args_t a = {.lat = dev->geom->lat,
-                       .field = noise->v,
-                       .rhs = -1,
-                       .seed = k->seed + (uint64_t)k->randomised++};
-  if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->noise(dev->ctx, &a));
+  for (int i = 0; i < qk_field_vectors(full); i++) {
+    qk_noise_args_t a = {.lat = dev->geom->lat,
+                         .field = qk_field_vector(full, i).v,
+                         .rhs = -1,
+                         .seed = k->seed + (uint64_t)k->randomised++};
+    if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->noise(dev->ctx, &a));
+  }
+}
+
+/* to = the sites of the system of `full`. */
+static void take_system(qk_lanczos_basis_t *k, const qk_field_t *to, const qk_field_t *full,
+                        const uint8_t *mask) {
+  for (int i = 0; i < qk_field_vectors(full); i++) {
+    const qk_field_t from = qk_field_vector(full, i);
+    blas(k, QK_BLAS_COPY,
+         (qk_blas_args_t){.f = {qk_field_vector(to, i).v, qk_field_parity(&from, k->op->system)},
+                          .mask = mask});
+  }
+}
+
+/* Of slices: by way of a spare block. */
+static void draw_slices(qk_lanczos_basis_t *k, qk_field_t *w, const uint8_t *mask) {
+  const int n = qk_flat_together(k->flat);
+  qk_field_t *full = take(k, QK_FULL), *part = take(k, k->op->system);
+  for (int first = 0; first < B; first += n) {
+    draw(k, full);
+    take_system(k, part, full, NULL);
+    qk_flat_pack(k->flat, k->spare, first, part, 0, n);
+  }
+  qk_work_release(k->work, part);
+  qk_work_release(k->work, full);
+  blas(k, QK_BLAS_COPY, (qk_blas_args_t){.f = {w->v, k->spare->v}, .mask = mask});
+}
+
+qk_status_t qk_lanczos_basis_random(qk_lanczos_basis_t *k, qk_field_t *w, const uint8_t mask[8]) {
   if (mask) move(k, k->mask, mask, B, QK_COPY_TO_DEVICE);
-  blas(k, QK_BLAS_COPY,
-       (qk_blas_args_t){.f = {w->v, qk_field_parity(noise, k->op->system)},
-                        .mask = mask ? k->mask : NULL});
+  const uint8_t *some = mask ? k->mask : NULL;
+  if (k->flat->slices > 1) {
+    draw_slices(k, w, some);
+    return qk_dev_status(k->dev);
+  }
+  qk_field_t *noise = take(k, QK_FULL);
+  draw(k, noise);
+  take_system(k, w, noise, some);
   qk_work_release(k->work, noise);
-  return qk_dev_status(dev);
+  return qk_dev_status(k->dev);
 }
 
 /* g = r^+ r with r upper triangular, both row by row. For columns that depend on earlier ones,
@@ -222,53 +300,66 @@ qk_status_t qk_lanczos_basis_normalise(qk_lanczos_basis_t *k, int nblock, qk_fie
 
 /* ---- the operator --------------------------------------------------------------------------- */
 
-static void apply(qk_lanczos_basis_t *k, qk_field_t *out, const qk_field_t *in) {
+static void apply(qk_lanczos_basis_t *k, const void *arg, qk_field_t *out, const qk_field_t *in) {
+  (void)arg;
   qk_field_t *t = take(k, k->op->system);
   mhat(k, t, in, false);
   mhat(k, out, t, true);
   qk_work_release(k->work, t);
 }
 
+static void apply_once(qk_lanczos_basis_t *k, const void *arg, qk_field_t *out,
+                       const qk_field_t *in) {
+  (void)arg;
+  mhat(k, out, in, false);
+}
+
 qk_status_t qk_lanczos_basis_apply(qk_lanczos_basis_t *k, qk_field_t *out, const qk_field_t *in) {
-  apply(k, out, in);
+  through(k, apply, NULL, out, in);
   return qk_dev_status(k->dev);
 }
 
+typedef struct filter {
+  int order;
+  double *at[SCALARS];
+} filter_t;
+
 /* t_0 = in, t_1 = (A - c)/e in, t_{i+1} = 2 (A - c)/e t_i - t_{i-1}, with c and e the centre and
  * half width of the interval. t_i is in f[i % 2]; f[order % 2] is out. */
+static void filter(qk_lanczos_basis_t *k, const void *arg, qk_field_t *out, const qk_field_t *in) {
+  const filter_t *p = arg;
+  qk_field_t *other = take(k, k->op->system), *image = take(k, k->op->system), *f[2];
+  f[p->order % 2] = out;
+  f[1 - p->order % 2] = other;
+  blas(k, QK_BLAS_COPY, (qk_blas_args_t){.f = {f[0]->v, in->v}});
+  for (int i = 0; i < p->order; i++) {
+    const qk_spinor_t now = f[i % 2]->v, next = f[1 - i % 2]->v;
+    apply(k, NULL, image, f[i % 2]);
+    blas(k, QK_BLAS_AXPY, (qk_blas_args_t){.f = {image->v, now}, .c = {p->at[0]}});
+    blas(k, QK_BLAS_SCALE, (qk_blas_args_t){.f = {image->v}, .c = {p->at[i ? 2 : 1]}});
+    if (i == 0)
+      blas(k, QK_BLAS_COPY, (qk_blas_args_t){.f = {next, image->v}});
+    else
+      blas(k, QK_BLAS_XPAY, (qk_blas_args_t){.f = {next, image->v}, .c = {p->at[3]}});
+  }
+  qk_work_release(k->work, image);
+  qk_work_release(k->work, other);
+}
+
 qk_status_t qk_lanczos_basis_filter(qk_lanczos_basis_t *k, double window, double top, int order,
                                     qk_field_t *out, const qk_field_t *in) {
   const double middle = (top + window) / 2, half = (top - window) / 2;
   const double value[SCALARS] = {-middle, 1 / half, 2 / half, -1};
-  double *at[SCALARS];
-  for (int i = 0; i < SCALARS; i++) {
-    double all[B];
-    for (int l = 0; l < B; l++) all[l] = value[i];
-    at[i] = set_scalar(k, i, all);
-  }
-  qk_field_t *other = take(k, k->op->system), *image = take(k, k->op->system), *f[2];
-  f[order % 2] = out;
-  f[1 - order % 2] = other;
-  blas(k, QK_BLAS_COPY, (qk_blas_args_t){.f = {f[0]->v, in->v}});
-  for (int i = 0; i < order; i++) {
-    const qk_spinor_t now = f[i % 2]->v, next = f[1 - i % 2]->v;
-    apply(k, image, f[i % 2]);
-    blas(k, QK_BLAS_AXPY, (qk_blas_args_t){.f = {image->v, now}, .c = {at[0]}});
-    blas(k, QK_BLAS_SCALE, (qk_blas_args_t){.f = {image->v}, .c = {at[i ? 2 : 1]}});
-    if (i == 0)
-      blas(k, QK_BLAS_COPY, (qk_blas_args_t){.f = {next, image->v}});
-    else
-      blas(k, QK_BLAS_XPAY, (qk_blas_args_t){.f = {next, image->v}, .c = {at[3]}});
-  }
-  qk_work_release(k->work, image);
-  qk_work_release(k->work, other);
+  filter_t p = {.order = order};
+  for (int i = 0; i < SCALARS; i++) p.at[i] = set_number(k, i, value[i]);
+  through(k, filter, &p, out, in);
   return qk_dev_status(k->dev);
 }
 
 /* |w|^2 of the columns. */
 static void norms(qk_lanczos_basis_t *k, const qk_field_t *w, double result[B]) {
   double norm2[B][2] = {{0}};
-  double *red = k->scalar + 2 * B;
+  double *red = k->scalar + 2 * columns(k);
   blas(k, QK_BLAS_NORM2, (qk_blas_args_t){.f = {w->v}, .red = red});
   move(k, norm2, red, sizeof norm2, QK_COPY_TO_HOST);
   sum(k, &norm2[0][0], 2 * B);
@@ -276,10 +367,10 @@ static void norms(qk_lanczos_basis_t *k, const qk_field_t *w, double result[B]) 
 }
 
 qk_status_t qk_lanczos_basis_rayleigh(qk_lanczos_basis_t *k, const qk_field_t *v, double value[8]) {
-  qk_field_t *t = take(k, k->op->system);
-  mhat(k, t, v, false);
+  qk_field_t *t = k->spare ? k->spare : take(k, k->op->system);
+  through(k, apply_once, NULL, t, v);
   norms(k, t, value);
-  qk_work_release(k->work, t);
+  if (t != k->spare) qk_work_release(k->work, t);
   return qk_dev_status(k->dev);
 }
 
@@ -287,8 +378,8 @@ qk_status_t qk_lanczos_basis_residual(qk_lanczos_basis_t *k, const qk_field_t *v
                                       const double value[8], double residual[8]) {
   double minus[B], norm2[B];
   for (int i = 0; i < B; i++) minus[i] = -value[i];
-  const double *c = set_scalar(k, 0, minus);
-  apply(k, w, v);
+  const double *c = set_scalar(k, 0, minus, B);
+  through(k, apply, NULL, w, v);
   blas(k, QK_BLAS_AXPY, (qk_blas_args_t){.f = {w->v, v->v}, .c = {c}});
   norms(k, w, norm2);
   for (int i = 0; i < B; i++) residual[i] = sqrt(norm2[i]);

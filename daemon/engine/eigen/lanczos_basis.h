@@ -1,5 +1,5 @@
 /*
- * lanczos_basis.h: a growing orthonormal basis of even fields in blocks of eight columns, and the
+ * lanczos_basis.h: a growing orthonormal basis of vectors in blocks of eight, and the
  * operations that Lanczos needs on it. Private to lanczos.c and deflation.c.
  *
  * Calls with inner products are collective. All calls wait for the device.
@@ -14,10 +14,12 @@
 typedef struct qk_lanczos_basis {
   qk_operator_t *op;
   qk_work_t *work;
-  const qk_device_t *dev;
+  const qk_device_t *dev; /* of the operator */
+  qk_flat_t *flat;        /* of the blocks */
   qk_prec_t prec;
   int nblock; /* room for nblock blocks and the one that is being made */
   qk_field_t *v[QK_BASIS_MAX / QK_EIGEN_BLOCK + 1];
+  qk_field_t *spare;  /* a block that is nobody's, with a fifth dimension */
   double complex *c;  /* device: coefficients, [8 nblock][8 nblock] at most */
   double *scalar;     /* device: four scalars of a block */
   uint8_t *mask;      /* device: of a block */

@@ -115,6 +115,11 @@ void qk_solver_no_flavours(const qk_solver_t *s) {
   qk_flavours_set(s->op, NULL);
 }
 
+qk_deflation_t *qk_solver_deflation(const qk_solver_t *s, int i) {
+  const bool minus = s->op->twist != 0 && s->mask_host[flavours_at(s) + (size_t)i];
+  return minus ? s->params.deflation_minus : s->params.deflation;
+}
+
 qk_status_t qk_solver_set_flavour(qk_solver_t *s, int slot, int flavour) {
   if (slot < 0 || slot >= s->nslot || s->slot[slot].state != QK_SLOT_FREE ||
       (flavour != 1 && flavour != -1))
@@ -172,6 +177,8 @@ static qk_status_t take_params(qk_solver_t *s, const qk_solver_params_t *params,
   const bool precond = p->precond.apply != NULL;
   if (p->reliable == 0)
     p->reliable = precond ? preconditioned_reliable[p->inner] : default_reliable[p->inner];
+  if (p->deflation && !precond) /* its vectors are in single, and take that much out at a time */
+    p->reliable = fmax(p->reliable, default_reliable[QK_SINGLE]);
   if (p->check == 0) p->check = precond ? 1 : s->method->check;
   if (p->gcr_keep == 0) p->gcr_keep = precond ? QK_GCR_KEEP_PRECONDITIONED : QK_GCR_KEEP;
   s->refresh = !precond ? REFRESH : qk_prec_scaled(p->inner) ? PRECONDITIONED_HALF : p->gcr_keep;

@@ -83,7 +83,9 @@ typedef struct qk_solver_params {
   int check;            /* iterations per step; 0: default (with a preconditioner 1) */
   int gcr_keep;         /* directions of a run of gcr; 0: the above */
   qk_precond_t precond; /* apply NULL: none; gcr only */
-  qk_deflation_t *deflation; /* borrowed; NULL: none. Used at the start and at each update */
+  /* Borrowed; NULL: none. Used at the start and at each update. minus: of right-hand sides of
+   * flavour -1, of an operator with a twist; NULL: they have none. */
+  qk_deflation_t *deflation, *deflation_minus;
   /* Less memory for the same bits: bhat is made anew at each update instead of being kept, for half
    * an application more, and slots are updated one by one. */
   bool compact;

@@ -133,6 +133,8 @@ const uint8_t *qk_solver_upload_mask(qk_solver_t *s, const uint8_t *mask);
 void qk_solver_for_block(const qk_solver_t *s);
 void qk_solver_for_slot(const qk_solver_t *s, int i);
 void qk_solver_no_flavours(const qk_solver_t *s);
+/* The deflation of slot i; NULL: none. */
+qk_deflation_t *qk_solver_deflation(const qk_solver_t *s, int i);
 
 static inline void qk_solver_blas(const qk_solver_t *s, qk_blas_op_t op, qk_blas_args_t args) {
   qk_dev_blas(s->dev, op, args);

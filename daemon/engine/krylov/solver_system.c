@@ -43,7 +43,10 @@ qk_status_t qk_system_create(qk_solver_t *s) {
     if (status) return status;
   }
   share_full(s);
-  return s->params.deflation ? qk_deflation_prepare(s->params.deflation, 1) : QK_OK;
+  qk_deflation_t *const both[] = {s->params.deflation, s->params.deflation_minus};
+  for (int k = 0; k < 2 && !status; k++)
+    if (both[k]) status = qk_deflation_prepare(both[k], 1);
+  return status;
 }
 
 void qk_system_destroy(qk_solver_t *s) {
@@ -173,10 +176,11 @@ static void residual(const qk_solver_t *s, int i, qk_field_t *r, const qk_field_
 
 /* x += what deflation makes of r = bhat - Mhat x, and r anew. Nothing without deflation. */
 static void deflate(qk_solver_t *s, int i, qk_field_t *x, qk_field_t *r) {
-  if (!s->params.deflation) return;
+  qk_deflation_t *deflation = qk_solver_deflation(s, i);
+  if (!deflation) return;
   qk_field_t *e = qk_work_take(s->work, QK_DOUBLE, 1, s->op->system);
   qk_solver_for_slot(s, i);
-  if (qk_dev_ok(s->dev)) qk_dev_note(s->dev, qk_deflation_apply(s->params.deflation, e, r));
+  if (qk_dev_ok(s->dev)) qk_dev_note(s->dev, qk_deflation_apply(deflation, e, r));
   qk_solver_for_block(s);
   qk_solver_blas(s, QK_BLAS_ADD, (qk_blas_args_t){.f = {x->v, e->v}});
   residual(s, i, r, x);

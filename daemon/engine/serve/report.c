@@ -142,6 +142,16 @@ static void fill_memory(const qk_loaded_t *setup, memory_report_t *r) {
   to->free = (uint64_t)setup->memory_free;
 }
 
+static void fill_deflation(const qk_loaded_t *setup, Quark__DeflationReport *to) {
+  const qk_deflate_t *d = setup->deflate;
+  *to = (Quark__DeflationReport)QUARK__DEFLATION_REPORT__INIT;
+  to->vectors = (uint32_t)d->n;
+  to->lowest = d->lowest;
+  to->highest = d->highest;
+  to->seconds = d->seconds;
+  to->bytes = (uint64_t)d->bytes * (uint64_t)qk_comm_size(setup->geom.comm);
+}
+
 typedef struct clock_report {
   Quark__StartClock clock[QK_CLOCKS_MAX], *clocks[QK_CLOCKS_MAX];
 } clock_report_t;
@@ -178,6 +188,11 @@ qk_status_t qk_report_ready(qk_channel_t *channel, const qk_loaded_t *setup, dou
   for (int mu = 0; mu < 4; mu++) {
     grid[mu] = (uint32_t)setup->geom.grid[mu];
     dims[mu] = (uint32_t)setup->geom.global[mu];
+  }
+  Quark__DeflationReport deflation;
+  if (setup->deflate != NULL) {
+    fill_deflation(setup, &deflation);
+    body.deflation = &deflation;
   }
   body.backend = (char *)setup->ops->name;
   body.device = (char *)setup->device.name;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "daemon/engine/action/open.h"
+#include "daemon/engine/eigen/lanczos.h"
 #include "daemon/engine/multigrid/mg_text.h"
 #include "daemon/engine/setup/actions.h"
 
@@ -83,6 +84,23 @@ static qk_status_t parse_multigrid(const Quark__Engine__Load *m, qk_load_t *l, q
   return status == QK_OK ? parse_evolution(m, l, err) : status;
 }
 
+static qk_status_t parse_deflation(const Quark__Engine__Load *m, qk_load_t *l, qk_err_t *err) {
+  const char *file = m->deflate_file ? m->deflate_file : "";
+  const char *from = m->deflate_from ? m->deflate_from : "";
+  if (m->deflate > QK_EIGEN_MAX)
+    return qk_fail(err, QK_BAD_ARGUMENT, "deflate = %u: must be 0 to %d", m->deflate, QK_EIGEN_MAX);
+  if (from[0] && !file[0])
+    return qk_fail(err, QK_BAD_ARGUMENT, "deflate_from = %.64s: without deflate_file", from);
+  if ((m->deflate > 0 || from[0]) && l->solver == QK_SOLVER_MG)
+    return qk_fail(err, QK_BAD_ARGUMENT,
+                   "deflate = %u: of cg, bicgstab and gcr; multigrid has mg-deflate", m->deflate);
+  l->deflate = (int32_t)m->deflate;
+  const qk_status_t status =
+      qk_load_text("deflate_file", file, l->deflate_file, sizeof l->deflate_file, err);
+  if (status != QK_OK) return status;
+  return qk_load_text("deflate_from", from, l->deflate_from, sizeof l->deflate_from, err);
+}
+
 /* The memory of a clover term that the action is given. */
 static qk_status_t parse_clover(const Quark__Engine__Load *m, qk_load_t *l, qk_err_t *err) {
   const bool wanted = qk_values_action(&l->values)->has_term;
@@ -124,9 +142,6 @@ static qk_status_t check_numbers(const Quark__Engine__Load *m, qk_err_t *err) {
   if (m->link_reals > INT_MAX || qk_choice_of(&qk_choice_link_forms, (int)m->link_reals) < 0)
     return qk_fail(err, QK_BAD_ARGUMENT, "link_reals = %u: must be 18, 12 or 8, or 0",
                    m->link_reals);
-  if (m->deflate > 0 || m->deflate_from != NULL)
-    return qk_fail(err, QK_UNSUPPORTED,
-                   "deflate = %u: this engine begins no solve with eigenvectors", m->deflate);
   if (m->staging > QK_STAGING_MAX)
     return qk_fail(err, QK_BAD_ARGUMENT, "staging = %u: must be 0 to %d", m->staging,
                    QK_STAGING_MAX);
@@ -170,6 +185,8 @@ qk_status_t qk_load_parse(const Quark__Engine__Load *m, qk_load_t *load, qk_err_
   if (status != QK_OK) return status;
   forget_phase(&l.values, l.phase);
   status = parse_multigrid(m, &l, err);
+  if (status != QK_OK) return status;
+  status = parse_deflation(m, &l, err);
   if (status == QK_OK) *load = l;
   return status;
 }

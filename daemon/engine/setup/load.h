@@ -34,6 +34,10 @@ typedef struct qk_load {
   int32_t staging;      /* sources, and as many solutions, on their way beside the slots */
   uint64_t fingerprint; /* that the front knows it by */
   qk_mg_params_t mg;
+  int32_t deflate; /* lowest vectors that plain solvers begin with; 0: none */
+  /* The file that they are read from, or written to; whose they are, if they are not made here;
+   * "": none */
+  char deflate_file[QK_PATH_MAX + 1], deflate_from[QK_SETUP_NAME_MAX + 1];
   char clover[QK_PATH_MAX + 1];     /* memory of the clover term that `values` name; "": none */
   char checkpoint[QK_PATH_MAX + 1]; /* "": none */
   /* The setup whose null vectors multigrid starts from, and its checkpoint; "": none */

@@ -134,15 +134,20 @@ static qk_status_t multigrid_possible(const loading_t *in, const qk_loaded_t *s,
   return qk_fail(why, QK_UNSUPPORTED, "the inner precision is double");
 }
 
+/* Then the solver that is chosen is a plain one. */
+static bool deflates(const qk_load_t *load) {
+  return load->deflate > 0 || load->deflate_from[0];
+}
+
 static qk_status_t choose_solver(const loading_t *in, qk_loaded_t *s) {
   const qk_load_t *load = in->load;
   qk_err_t why = {0};
   s->method = load->solver;
   if (load->solver == QK_SOLVER_AUTO) {
     const qk_action_t *action = qk_action_of(&load->values);
-    const bool possible = multigrid_possible(in, s, &why) == QK_OK;
+    const bool possible = !deflates(load) && multigrid_possible(in, s, &why) == QK_OK;
     s->method = best_method(action, possible);
-    if (!possible && qk_action_allows(action, "mg") && qk_comm_rank(in->comm) == 0)
+    if (why.text[0] && qk_action_allows(action, "mg") && qk_comm_rank(in->comm) == 0)
       qk_info("setup", "%s instead of multigrid: %s", qk_choice_word(&qk_choice_solvers, s->method),
               why.text);
   }
@@ -190,6 +195,7 @@ static void choose_operator(const loading_t *in, qk_loaded_t *s, qk_action_param
   const bool blocks =
       wants_multigrid(s) || qk_action_slices(qk_action_of(&load->values), &load->values) > 1;
   for (int p = 0; p < QK_PRECS; p++) params->link_reals[p] = link_reals(load, blocks, (qk_prec_t)p);
+  if (deflates(load)) params->want[QK_SINGLE] = true;
   if (wants_multigrid(s)) {
     params->want[QK_SINGLE] = true;
     params->want[s->mg_params.level[0].smoother_prec] = true;
@@ -276,6 +282,7 @@ static qk_status_t make_plan(const loading_t *in, qk_loaded_t *s, const qk_actio
                                  .staging = staging(in, s, host),
                                  .single_rhs = in->load->single_rhs,
                                  .on_host = s->ops->host_memory,
+                                 .deflate = in->load->deflate,
                                  .mg = mg ? &s->mg_params : NULL};
   const int nvec = s->mg_params.level[0].nvec, together = s->mg_params.together;
   if (status == QK_OK)
@@ -312,6 +319,10 @@ static qk_status_t build_solver(qk_loaded_t *s, bool single_rhs, qk_solver_t **s
   if (s->mg != NULL) {
     params.check = 1;
     params.precond = qk_mg_service_precond(s->mg, single_rhs);
+  }
+  if (s->deflate != NULL) {
+    params.deflation = s->deflate->flavour[0];
+    params.deflation_minus = s->deflate->flavour[1];
   }
   return qk_solver_create(s->op, s->op->work, &params, solver, err);
 }
@@ -386,6 +397,16 @@ static qk_status_t build_operator(const loading_t *in, qk_loaded_t *s, const qk_
   return made;
 }
 
+static qk_status_t find_low_modes(const loading_t *in, qk_loaded_t *s) {
+  if (in->load->deflate == 0) return QK_OK;
+  enter(in, "eigenvectors");
+  const qk_status_t status =
+      qk_deflate_create(s->op, s->op->work, in->load->deflate, s->plan.deflate_store, note,
+                        (void *)in, &s->deflate, in->err);
+  qk_work_trim(s->op->work);
+  return status;
+}
+
 static qk_status_t build_from(const loading_t *in, qk_loaded_t *s, const qk_action_params_t *op,
                               const double *links) {
   qk_status_t status = build_operator(in, s, op, links);
@@ -403,6 +424,8 @@ static qk_status_t build_from(const loading_t *in, qk_loaded_t *s, const qk_acti
     }
     if (status != QK_OK) return status;
   }
+  status = find_low_modes(in, s);
+  if (status != QK_OK) return status;
   status = keep_local(s, false);
   if (status != QK_OK) return status;
   if (s->mg == NULL || s->vectors > 1)
@@ -435,6 +458,8 @@ static qk_status_t prepare(const loading_t *in, qk_loaded_t *s, qk_action_params
   qk_status_t status = open_device(in, s);
   if (status != QK_OK) return status;
   status = lay_out(in, s);
+  if (status != QK_OK) return status;
+  status = qk_deflate_check(&s->geom, in->load, in->err);
   if (status != QK_OK) return status;
   status = choose_solver(in, s);
   if (status != QK_OK) return status;
@@ -521,6 +546,7 @@ void qk_loaded_destroy(qk_loaded_t *setup) {
   qk_smear_cache_destroy(setup->smear);
   qk_pinned_destroy(setup->pinned);
   drop_solvers(setup);
+  qk_deflate_destroy(setup->deflate);
   qk_mg_service_destroy(setup->mg);
   if (setup->op != NULL) setup->op->ops->destroy(setup->op);
   qk_work_destroy(setup->work);

@@ -17,6 +17,7 @@
 #include "daemon/engine/krylov/solver.h"
 #include "daemon/engine/lattice/pinned.h"
 #include "daemon/engine/setup/clocks.h"
+#include "daemon/engine/setup/deflate.h"
 #include "daemon/engine/setup/load.h"
 #include "daemon/engine/setup/mg_service.h"
 #include "daemon/engine/setup/plan.h"
@@ -31,6 +32,7 @@ typedef struct qk_loaded {
   qk_work_t *work;
   qk_operator_t *op;
   qk_mg_service_t *mg;     /* NULL: a solver without multigrid */
+  qk_deflate_t *deflate;   /* low modes that plain solvers begin with; NULL: none */
   qk_solver_t *solver;     /* of nslot columns */
   qk_solver_t *single_rhs; /* single-RHS solver (one slot costs as much as the batch); NULL: none */
   qk_smear_cache_t *smear;

@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "daemon/base/assert.h"
-#include "daemon/engine/eigen/deflation.h"
+#include "daemon/engine/setup/deflate.h"
 #include "proto/limits.h"
 
 /* Links of a site in double on the host, and a field of one column. */
@@ -151,7 +151,12 @@ static int64_t solver_work(const qk_plan_input_t *in, const qk_geom_t *geom, int
   const int together = geom->ls > 1 ? 1 : QK_RHS_TOGETHER;
   const int beside = nslot < together ? nslot : together;
   const int more = geom->inner > 1;
-  const int64_t updating = ((compact ? 2 + 1 : 2 * beside) + 1 + more) * half;
+  int64_t beneath = (1 + more) * half;
+  if (in->deflate > 0) { /* a correction; beside it all that makes it, and M^+ in single */
+    const int64_t one = field(geom, QK_SINGLE, 1, QK_EVEN);
+    beneath = half + max(beneath, (3 + 2 + more) * one);
+  }
+  const int64_t updating = (compact ? 2 + 1 : 2 * beside) * half + beneath;
   const int64_t ending = full + 2 * more * half;
   const bool five = geom->ls > 1;
   const int64_t entering = five ? full + half + (compact ? half : 0) : 0;
@@ -346,6 +351,16 @@ static void add_multigrid(const qk_plan_input_t *in, qk_plan_t *plan) {
   if (plan->single_rhs) plan->share[QK_PLAN_SINGLE_RHS] += slots_cycle_bytes(in, geom, 1);
 }
 
+/* The low modes that solves begin with; while they are made there are no solvers. */
+static void add_deflation(const qk_plan_input_t *in, const qk_geom_t *geom, qk_plan_t *plan) {
+  const bool twist = in->vectors <= 1 && flavours(in) > 1; /* of the operator itself */
+  if (in->deflate == 0) return;
+  plan->share[QK_PLAN_DEFLATION] = qk_deflate_bytes(geom, in->deflate, plan->deflate_store, twist);
+  plan->setup =
+      max(plan->setup, plan->share[QK_PLAN_OPERATOR] + unread_bytes(in) +
+                           qk_deflate_making(geom, in->deflate, plan->deflate_store, twist));
+}
+
 /* What entering takes of them: kept once it was taken. */
 static int64_t entering_bytes(const qk_plan_input_t *in) {
   const qk_values_t *values = &in->params->values;
@@ -376,7 +391,8 @@ void qk_plan_make(const qk_plan_input_t *in, qk_plan_t *plan) {
   *plan = (qk_plan_t){.nslot = in->nslot,
                       .staging = in->staging < half ? in->staging : half,
                       .single_rhs = in->single_rhs && in->nslot > 1,
-                      .compact = in->compact && in->nslot > 1};
+                      .compact = in->compact && in->nslot > 1,
+                      .deflate_store = in->deflate_half ? QK_HALF : QK_SINGLE};
   plan->leaving = 2 * plan->staging < in->nslot ? 2 * plan->staging : in->nslot;
   plan->share[QK_PLAN_OPERATOR] = operator_bytes(in, false) - unread_bytes(in) + operator_faces(in);
   plan->share[QK_PLAN_SOLVER] =
@@ -387,6 +403,7 @@ void qk_plan_make(const qk_plan_input_t *in, qk_plan_t *plan) {
   plan->setup =
       plan->share[QK_PLAN_OPERATOR] + unread_bytes(in) + operator_bytes(in, true) + given_bytes(in);
   if (in->mg != NULL) add_multigrid(in, plan);
+  add_deflation(in, &geom, plan);
   add_work(in, &geom, plan);
   for (int i = 0; i < QK_PLAN_SHARES; i++) plan->serving += plan->share[i];
   plan->setup = max(plan->setup, plan->serving);
@@ -450,13 +467,22 @@ qk_status_t qk_plan_fit(const qk_plan_input_t *input, int64_t free, qk_plan_t *p
     in.compact = true;
     in.single_rhs = false;
     in.staging = in.staging < STAGING_FEW ? in.staging : STAGING_FEW;
-    in.nslot = fitting(&in, most < QK_SLOTS_CHOSEN ? most : QK_SLOTS_CHOSEN, free, &made);
+    const int wanted = most < QK_SLOTS_CHOSEN ? most : QK_SLOTS_CHOSEN;
+    in.nslot = fitting(&in, wanted, free, &made);
+    if (in.nslot == 0 && in.deflate > 0) {
+      in.deflate_half = true;
+      in.nslot = fitting(&in, wanted, free, &made);
+    }
     in.compact = input->compact;
     in.single_rhs = input->single_rhs;
     in.staging = input->staging;
   }
   if (in.nslot == 0) in.nslot = 1;
   qk_plan_make(&in, &made);
+  if (qk_plan_needed(&made) > free && in.deflate > 0) {
+    in.deflate_half = true;
+    qk_plan_make(&in, &made);
+  }
   if (qk_plan_needed(&made) > free) {
     in.no_parts = true;
     qk_plan_make(&in, &made);

@@ -16,7 +16,7 @@ typedef enum qk_plan_share {
   QK_PLAN_OPERATOR,     /* links and diagonal terms of all precisions, halos */
   QK_PLAN_PROLONGATORS, /* null vectors */
   QK_PLAN_MATRICES,     /* of coarse operators */
-  QK_PLAN_DEFLATION,    /* low modes of the coarsest level */
+  QK_PLAN_DEFLATION,    /* low modes: of the coarsest level, or those that solves begin with */
   QK_PLAN_CYCLE,        /* fields of one application of multigrid */
   QK_PLAN_SOLVER,       /* sources, solutions, directions, and work fields */
   QK_PLAN_SINGLE_RHS,   /* both once more for a right-hand side that is alone */
@@ -37,6 +37,8 @@ typedef struct qk_plan_input {
   bool single_rhs;          /* with several slots, a solver of one column beside them */
   int staging;              /* sources that come beside the slots; twice as many solutions leave */
   bool on_host;             /* the device's memory is the host's */
+  int deflate;              /* vectors that plain solvers begin with, of each flavour; 0: none */
+  bool deflate_half;        /* they are in half */
   bool no_parts;            /* without room for parts of the operator (serve/works.c) */
   const qk_mg_params_t *mg; /* complete; NULL: no multigrid */
 } qk_plan_input_t;
@@ -45,6 +47,7 @@ typedef struct qk_plan {
   int nslot;
   int staging, leaving; /* sources that come, and solutions that leave, beside the slots */
   bool single_rhs, compact;
+  qk_prec_t deflate_store; /* of the vectors that solvers begin with */
   /* Room of work fields, part of the shares: of both solvers, and of a cycle on level 0. They are
    * the same room, but for right-hand sides of several vectors. */
   int64_t work, cycle_work;
@@ -67,7 +70,8 @@ const char *qk_plan_name(qk_plan_share_t share);
 void qk_plan_make(const qk_plan_input_t *input, qk_plan_t *plan);
 
 /* The plan for input->nslot, or where that is 0 for the most slots up to QK_SLOTS_CHOSEN that fit
- * into `free` bytes. If it does not fit: without room for parts of the operator, which then may end
+ * into `free` bytes. If it does not fit: with vectors
+ * of deflation in half, without room for parts of the operator, which then may end
  * for want of memory, with a compact solver, then with fewer staging buffers,
  * then without the single-RHS solver, then without staging. QK_DEVICE_MEMORY tells what is needed,
  * what there is, and what would fit. */

@@ -102,6 +102,31 @@ Test(load, takes_the_setup_that_multigrid_starts_from) {
   expect_refused(&m, "evolve_from has 65 characters: at most 64");
 }
 
+Test(load, takes_the_vectors_that_solves_begin_with) {
+  message_t m;
+  qk_load_t load;
+  qk_err_t err = {0};
+  begin(&m, "wilson");
+  add(&m, "mass", "0.5");
+  cr_assert_eq(qk_load_parse(&m.load, &load, &err), QK_OK, "%s", err.text);
+  cr_expect(load.deflate == 0 && load.deflate_file[0] == '\0' && load.deflate_from[0] == '\0');
+  m.load.solver = "cg";
+  m.load.deflate = 48;
+  m.load.deflate_file = "/state/eigen/deflate";
+  cr_assert_eq(qk_load_parse(&m.load, &load, &err), QK_OK, "%s", err.text);
+  cr_expect(load.deflate == 48);
+  cr_expect_str_eq(load.deflate_file, "/state/eigen/deflate");
+  m.load.solver = "mg";
+  expect_refused(&m, "multigrid has mg-deflate");
+  m.load.solver = "cg";
+  m.load.deflate = 100000;
+  expect_refused(&m, "deflate = 100000: must be 0 to ");
+  m.load.deflate = 0;
+  m.load.deflate_file = NULL;
+  m.load.deflate_from = "light";
+  expect_refused(&m, "deflate_from = light: without deflate_file");
+}
+
 Test(load, refuses_actions_and_parameters_by_name) {
   message_t m;
   begin(&m, "wislon");

@@ -97,6 +97,25 @@ Test(setup, memory_of_domain_walls_is_as_planned) {
   }
 }
 
+Test(setup, memory_of_deflation_is_as_planned) {
+  static const struct {
+    const char *action, *solver;
+    qk_prec_t inner;
+    int nslot, deflate;
+  } cases[] = {{"wilson;mass=-0.3", "cg", QK_SINGLE, 3, 24},
+               {"wilson-clover;mass=-0.3;csw=1", "bicgstab", QK_HALF, 1, 70},
+               {"twisted-clover;mass=-0.2;mu=0.1;csw=1", "cg", QK_DOUBLE, 2, 8},
+               {"doublet;mass=0.05;mu=0.2;epsilon=0.15;csw=1", "gcr", QK_SINGLE, 2, 16},
+               {"moebius;mass=0.1;M5=1.4;Ls=6;b=1.5;c=0.5", "cg", QK_HALF, 2, 9}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    qk_load_t load =
+        a_load("builtin:weak:4x4x4x8:1", cases[i].solver, cases[i].inner, cases[i].nslot);
+    load.values = values_of(cases[i].action);
+    load.deflate = cases[i].deflate;
+    expect_as_planned(&load);
+  }
+}
+
 Test(setup, auto_takes_multigrid_where_the_lattice_allows_it) {
   static const struct {
     const char *gauge;
