@@ -61,6 +61,17 @@ typedef struct quark_mg_report {
   char origin[1024], origin_trouble[512];
 } quark_mg_report_t;
 
+/* Lowest eigenvectors of Mhat^+ Mhat that each solve begins with. vectors 0: there are none. */
+typedef struct quark_deflation {
+  uint32_t vectors;
+  double lowest, highest; /* eigenvalues */
+  double seconds;         /* that they took */
+  uint64_t bytes;         /* of all ranks */
+  bool restored;          /* from a file */
+  char origin[160];       /* where they come from if another setup has made them; "": their own */
+  char trouble[256];      /* why their file was not read or written; "": it was, or there is none */
+} quark_deflation_t;
+
 /* The plan of the device memory of one rank. */
 typedef struct quark_memory_plan {
   uint32_t shares; /* 0: unknown */
@@ -100,6 +111,8 @@ typedef struct quark_report {
       double seconds;
       bool beside;
     } start[QUARK_START_PARTS];
+    quark_deflation_t deflation; /* in use; deflate: vectors asked for */
+    uint32_t deflate;
   } setup;
   struct {
     uint64_t pid;
@@ -194,6 +207,9 @@ typedef struct quark_load {
   /* A setup of the daemon, or one that is gone but for its checkpoint, of the same lattice: its
    * null vectors are the start of multigrid, whatever its configuration and operator. NULL: none */
   const char *evolve_from;
+  /* How many lowest eigenvectors of Mhat^+ Mhat are made, for each solve to begin with: 0 to 4096,
+   * not with the solver mg. Negative: not set */
+  int deflate;
 } quark_load_t;
 
 /* Sets no member. The caller must set the name. */
@@ -222,6 +238,7 @@ typedef struct quark_setup {
   char origin[1024], origin_trouble[512]; /* as in quark_mg_report_t */
   char owner[72];                         /* the user whose private setup it is; "": it is public */
   double boundary[8]; /* phases of x, y, z, t as re, im; NaN: the daemon does not say */
+  quark_deflation_t deflation;
 } quark_setup_t;
 
 /* Cuts `parameters` of a report or a setup in place into its pairs, which point into the text.
@@ -242,8 +259,8 @@ QUARK_API quark_code_t quark_setup_list(quark_connection_t *conn, quark_setup_t 
 /* Makes the daemon begin to load a setup, and returns; quark_setups tells how it goes. The same
  * load again does nothing. Errors: QUARK_BAD_ARGUMENT, QUARK_NOT_FOUND (no such file below the
  * roots), QUARK_BUSY (the table of setups is full and none is idle), QUARK_DENIED, ...
- * QUARK_UNSUPPORTED: an action, parameters or evolve_from for a daemon that is too old for them. It
- * was not asked, because it would ignore them. */
+ * QUARK_UNSUPPORTED: an action, parameters, evolve_from or deflate for a daemon that is too old for
+ * them. It was not asked, because it would ignore them. */
 QUARK_API quark_code_t quark_load(quark_connection_t *conn, const quark_load_t *load,
                                   quark_error_t *err);
 /* Makes the daemon drop a setup, and returns. The setup takes no new requests and goes when its

@@ -94,6 +94,8 @@ static void read_setup(quark_report_t *report, const Quark__SetupReport *m) {
   report->setup.site_reals = m->has_site_reals ? m->site_reals : QK_SITE_REALS;
   report->setup.columns = m->has_columns ? m->columns : QK_PROPAGATOR_COLUMNS;
   report->setup.checksum_ignored = m->checksum_ignored;
+  report->setup.deflate = m->deflate;
+  quark__deflation_read(&report->setup.deflation, m->deflation);
   if (m->multigrid) read_multigrid(&report->setup.mg, m->multigrid);
 }
 

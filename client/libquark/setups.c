@@ -42,6 +42,19 @@ uint32_t quark_parameters_split(char *parameters, uint32_t most, quark_parameter
   return n;
 }
 
+void quark__deflation_read(quark_deflation_t *d, const Quark__DeflationReport *m) {
+  *d = (quark_deflation_t){0};
+  if (!m) return;
+  d->vectors = m->vectors;
+  d->lowest = m->lowest;
+  d->highest = m->highest;
+  d->seconds = m->seconds;
+  d->bytes = m->bytes;
+  d->restored = m->restored;
+  COPY(d->origin, m->origin);
+  COPY(d->trouble, m->trouble);
+}
+
 static void read_setup(quark_setup_t *s, const Quark__SetupState *m) {
   *s = (quark_setup_t){.state = (quark_state_t)m->state,
                        .is_default = m->is_default,
@@ -72,6 +85,7 @@ static void read_setup(quark_setup_t *s, const Quark__SetupState *m) {
   COPY(s->origin, m->origin);
   COPY(s->origin_trouble, m->origin_trouble);
   quark__parameters_read(m->parameter, m->n_parameter, s->parameters);
+  quark__deflation_read(&s->deflation, m->deflation);
   for (size_t mu = 0; mu < 4 && m->n_dims == 4; mu++) s->dims[mu] = m->dims[mu];
   for (size_t i = 0; i < 8; i++) s->boundary[i] = i < m->n_boundary ? m->boundary[i] : NAN;
 }
@@ -135,7 +149,7 @@ static quark_code_t ask(quark_connection_t *conn, const Quark__ClientMessage *me
 }
 
 void quark_load_init(quark_load_t *load) {
-  *load = (quark_load_t){.kappa = NAN, .mass = NAN, .csw = NAN, .slots = -1};
+  *load = (quark_load_t){.kappa = NAN, .mass = NAN, .csw = NAN, .slots = -1, .deflate = -1};
 }
 
 /* The parameters as fields of a message: settings, and the list of pointers to them. */
@@ -172,6 +186,7 @@ quark_code_t quark_load(quark_connection_t *conn, const quark_load_t *l, quark_e
   /* a daemon that has one of these has those before, too */
   if (l->evolve_from) feature = QK_FEATURE_EVOLVE;
   if (is_reference(l->gauge)) feature = QK_FEATURE_FIELDS;
+  if (l->deflate > 0) feature = QK_FEATURE_DEFLATE; /* 0 an old daemon may ignore: it has none */
   quark_code_t code = list_parameters(l, &load, &settings, err);
   if (code != QUARK_OK) goto out;
   load.name = (char *)(uintptr_t)l->name;
@@ -195,6 +210,8 @@ quark_code_t quark_load(quark_connection_t *conn, const quark_load_t *l, quark_e
   message.load = &load;
   load.action = (char *)(uintptr_t)l->action;
   load.evolve_from = (char *)(uintptr_t)l->evolve_from;
+  load.has_deflate = l->deflate >= 0;
+  load.deflate = l->deflate >= 0 ? (uint32_t)l->deflate : 0;
   code = ask(conn, &message, feature, "LOAD", err);
 out:
   free(load.parameter);

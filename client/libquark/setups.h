@@ -12,6 +12,9 @@
 void quark__parameters_read(Quark__Setting *const *parameter, size_t n,
                             char text[QUARK_PARAMETER_TEXT]);
 
+/* m NULL: there are none. */
+void quark__deflation_read(quark_deflation_t *deflation, const Quark__DeflationReport *m);
+
 /* Stores the setups of a STATUS, on the connection's thread; at most QUARK_SETUPS. */
 void quark__setups_read_locked(quark_connection_t *conn, const Quark__StatusReport *m);
 

@@ -6,6 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "client/quarkctl/deflation.h"
 #include "client/cli/operator.h"
 #include "proto/choices.h"
 #include "proto/limits.h"
@@ -68,6 +69,10 @@ void ctl_setups_print(const quark_setup_t *setup, uint32_t count) {
     if (*s->phase && s->phase_total > 0)
       printf("    %s: %" PRIu64 " of %" PRIu64 "\n", s->phase, s->phase_done, s->phase_total);
     if (s->checksum_ignored) printf("    the checksum of its gauge file is ignored\n");
+    if (s->deflation.vectors > 0) {
+      printf("    ");
+      ctl_deflation_print(&s->deflation);
+    }
     if (*s->origin) printf("    %s\n", s->origin);
     if (*s->origin_trouble) printf("    %s\n", s->origin_trouble);
     if (s->state == QUARK_FAILED) printf("    %s (%s)\n", s->text, quark_code_name(s->code));
@@ -97,6 +102,7 @@ static json_t *setup_json(const quark_setup_t *s) {
   for (int i = 0; i < 8; i++) json_array_append_new(boundary, ctl_number(s->boundary[i]));
   json_object_set_new(object, "boundary", boundary);
   json_object_set_new(object, "owner", json_string(s->owner));
+  json_object_set_new(object, "deflation", ctl_deflation_json(&s->deflation));
   if (s->state == QUARK_FAILED) {
     json_object_set_new(object, "error", json_string(quark_code_name(s->code)));
     json_object_set_new(object, "text", json_string(s->text));
@@ -233,6 +239,10 @@ static const qk_option_row_t load_rows[] = {
      .help = "precision of the inner iteration: " QK_CHOICE_LIST(QK_PRECISIONS)},
     {"slots", QK_OPTION_INT, AT(load.slots), "N", .max = QK_SLOTS_MAX,
      .help = "right-hand sides that are solved together; 0: as many as fit into memory"},
+    {"deflate", QK_OPTION_INT, AT(load.deflate), "N", .max = QK_DEFLATE_MAX,
+     .help =
+         "lowest eigenvectors of Mhat^+ Mhat that are made, and that each solve of cg, bicgstab "
+         "or gcr begins with; 0: none"},
     {"from", QK_OPTION_TEXT, AT(load.evolve_from), "SETUP",
      .help = "start multigrid from the null vectors of this setup, of another mass or "
              "configuration, or of what is left of its checkpoint"},

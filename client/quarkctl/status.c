@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "client/quarkctl/deflation.h"
 #include "client/cli/operator.h"
 #include "proto/counters.h"
 #include "proto/limits.h"
@@ -79,7 +80,7 @@ static json_t *setup_json(const quark_report_t *r) {
   for (int i = 0; i < 8; i++) json_array_append_new(boundary, ctl_number(r->setup.boundary[i]));
   return json_pack(
       "{s:s, s:s, s:s, s:o, s:s?, s:o, s:i, s:i, s:o, s:o, s:o, s:o, s:s, s:s, s:i, s:o, s:o, s:s, "
-      "s:o, s:o, s:o, s:b}",
+      "s:o, s:o, s:o, s:b, s:I, s:o}",
       "name", r->setup.name, "gauge", r->setup.gauge, "format", r->setup.format, "dims",
       r->setup.dims[0] ? integers(r->setup.dims, 4) : json_null(), "action",
       *r->setup.action ? r->setup.action : NULL, "parameters",
@@ -90,7 +91,8 @@ static json_t *setup_json(const quark_report_t *r) {
       (int)r->setup.link_reals, "plaquette", ctl_number(r->setup.plaquette), "unitarity",
       ctl_number(r->setup.unitarity), "digest", digest, "load_seconds",
       ctl_number(r->setup.load_seconds), "start", start_json(r), "multigrid",
-      multigrid_json(&r->setup.mg), "checksum_ignored", r->setup.checksum_ignored);
+      multigrid_json(&r->setup.mg), "checksum_ignored", r->setup.checksum_ignored, "deflate",
+      (json_int_t)r->setup.deflate, "deflation", ctl_deflation_json(&r->setup.deflation));
 }
 
 static json_t *engine_json(const quark_report_t *r) {
@@ -250,6 +252,10 @@ static void print_text(const quark_report_t *r) {
   if (*r->trouble) printf("trouble     %s\n", r->trouble);
   print_setup(r);
   print_multigrid(&r->setup.mg);
+  if (r->setup.deflation.vectors > 0) {
+    printf("deflation   ");
+    ctl_deflation_print(&r->setup.deflation);
+  }
   printf("engine      %s   %s   %u rank%s   pid %" PRIu64 "   restarts %u\n", r->engine.backend,
          r->engine.device, r->engine.ranks, r->engine.ranks == 1 ? "" : "s", r->engine.pid,
          r->engine.restarts);

@@ -298,6 +298,10 @@ static void save_load(void) {
   load.evolve_from = "light";
   save_client("legal-load-from", &m);
   load.evolve_from = NULL;
+  load.has_deflate = true;
+  load.deflate = QK_DEFLATE_MAX;
+  save_client("legal-load-deflate", &m);
+  load.has_deflate = false;
   Quark__Setting mass = QUARK__SETTING__INIT, csw = QUARK__SETTING__INIT,
                  *parameter[] = {&mass, &csw};
   mass.key = "mass";

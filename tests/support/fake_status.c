@@ -16,6 +16,20 @@ static Quark__Setting **parameters(void) {
   return all;
 }
 
+static Quark__DeflationReport *deflation(void) {
+  static Quark__DeflationReport d;
+  quark__deflation_report__init(&d);
+  d.vectors = 60;
+  d.lowest = 0.25;
+  d.highest = 0.75;
+  d.seconds = 12.5;
+  d.bytes = 1ull << 33;
+  d.restored = true;
+  d.origin = "light/low";
+  d.trouble = "the disk is full";
+  return &d;
+}
+
 Quark__SetupState **fake_setups(void) {
   static Quark__SetupState setup[2], *all[2] = {&setup[0], &setup[1]};
   for (int i = 0; i < 2; i++) quark__setup_state__init(&setup[i]);
@@ -38,6 +52,7 @@ Quark__SetupState **fake_setups(void) {
   setup[0].columns = 24;
   setup[0].parameter = parameters();
   setup[0].n_parameter = 2;
+  setup[0].deflation = deflation();
   setup[1].name = "second";
   setup[1].state = QUARK__SERVER_STATE__STATE_FAILED;
   setup[1].gauge = "another";
@@ -88,6 +103,9 @@ static Quark__SetupReport *setup_report(void) {
   clock[1].phase = "file";
   clock[1].seconds = 0.5;
   clock[1].has_beside = clock[1].beside = true;
+  setup.has_deflate = true;
+  setup.deflate = 64;
+  setup.deflation = deflation();
   setup.clock = clocks;
   setup.n_clock = 2;
   return &setup;

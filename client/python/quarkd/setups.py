@@ -90,11 +90,12 @@ class Setups:
              csw: Optional[float] = None, action: Optional[str] = None, parameters: Optional[Mapping[str, Any]] = None,
              boundary: Boundary = None, solver: Optional[str] = None, precision: Optional[str] = None, slots: int = -1,
              dims: Optional[Tuple[int, int, int, int]] = None, make_default: bool = False, ignore_checksum: bool = False,
-             evolve_from: Optional[str] = None, wait: bool = True, patience: Optional[float] = None) -> Setup:
+             evolve_from: Optional[str] = None, deflate: Optional[int] = None, wait: bool = True, patience: Optional[float] = None) -> Setup:
         """Loads a setup beside those that are there, and waits until it is ready unless told otherwise.
 
         What is None is as quarkd was started with. gauge: a path below one of the daemon's roots, or of upload_gauge. parameters: of the
-        action. boundary: as in upload_gauge. Errors: RequestError; why the setup failed; Timeout.
+        action. boundary: as in upload_gauge. deflate: lowest eigenvectors that solves of cg, bicgstab and gcr begin with. Errors: RequestError;
+        why the setup failed; Timeout.
         """
         load, keep = ffi.new('quark_load_t *'), []
         lib.quark_load_init(load)
@@ -112,6 +113,10 @@ class Setups:
                     setattr(load, member, number)
                 except TypeError:
                     raise TypeError('%s %r: must be a number' % (member, number)) from None
+        if deflate is not None:
+            if not 0 <= deflate <= 4096:
+                raise ValueError('deflate %d: must be 0 to 4096' % deflate)
+            load.deflate = deflate
         pairs = []
         for k, v in (parameters or {}).items():
             keep += [ffi.new('char[]', k.encode()), ffi.new('char[]', (real(v) if isinstance(v, float) else str(v)).encode())]

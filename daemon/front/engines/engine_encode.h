@@ -15,8 +15,9 @@ typedef struct qk_engine_start {
   /* Where the null vectors of multigrid come from, if its checkpoint has none: name of a setup, and
    * its checkpoint; "": none. */
   const char *from, *path;
-  const char *memory; /* links that a client has sent; "": those of the settings */
-  const char *term;   /* likewise the clover term; "": the action has none */
+  const char *memory;  /* links that a client has sent; "": those of the settings */
+  const char *term;    /* likewise the clover term; "": the action has none */
+  const char *vectors; /* file of the vectors that solves begin with; "": they are kept in none */
 } qk_engine_start_t;
 
 /* checkpoint: of multigrid; "": none. start: NULL: from noise. fingerprint: of this LOAD

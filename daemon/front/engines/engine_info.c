@@ -16,9 +16,15 @@ static void keep_memory(qk_engine_info_t *info, const Quark__MemoryReport *memor
   info->memory = memory ? (Quark__MemoryReport *)qk_control_copy(&memory->base) : NULL;
 }
 
+static void keep_deflation(qk_engine_info_t *info, const Quark__DeflationReport *deflation) {
+  if (info->deflation) quark__deflation_report__free_unpacked(info->deflation, NULL);
+  info->deflation = deflation ? (Quark__DeflationReport *)qk_control_copy(&deflation->base) : NULL;
+}
+
 void qk_engine_info_clear(qk_engine_info_t *info) {
   qk_engine_info_multigrid(info, NULL);
   keep_memory(info, NULL);
+  keep_deflation(info, NULL);
   *info = (qk_engine_info_t){.pid = info->pid, .ranks = info->ranks};
 }
 
@@ -31,6 +37,8 @@ static const char *check(const Quark__Engine__Ready *r, qk_shape_t *shape) {
   const char *wrong = qk_shape_check(shape);
   if (wrong) return wrong;
   if (r->slots < 1 || r->slots > QK_SLOTS_MAX) return "READY with a number of slots out of range";
+  if (r->deflation && r->deflation->vectors > QK_DEFLATE_MAX)
+    return "READY with a number of vectors out of range";
   if (r->has_inflight && (r->inflight < r->slots || r->inflight > QK_INFLIGHT_MAX))
     return "READY with a number of in-flight entries out of range";
   return NULL;
@@ -60,6 +68,7 @@ const char *qk_engine_info_ready(qk_engine_info_t *info, const qk_settings_t *se
   info->link_reals = r->has_link_reals ? r->link_reals : (uint32_t)qk_settings_link_reals(settings);
   qk_engine_info_multigrid(info, r->multigrid);
   keep_memory(info, r->memory);
+  keep_deflation(info, r->deflation);
   qk_start_clocks_read(&info->start, r);
   info->loaded = true;
   return NULL;

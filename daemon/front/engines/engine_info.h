@@ -25,7 +25,8 @@ typedef struct qk_engine_info {
   double stepped_at;                 /* seconds of the loop's clock: when the steps last changed */
   Quark__MultigridReport *multigrid; /* NULL: there is none */
   Quark__MemoryReport *memory;
-  qk_start_clocks_t start; /* what load_seconds went on */
+  Quark__DeflationReport *deflation; /* NULL: solves begin with no vectors */
+  qk_start_clocks_t start;           /* what load_seconds went on */
 } qk_engine_info_t;
 
 /* What is wrong with the message, and nothing has changed; NULL: nothing, and it is noted. */

@@ -20,7 +20,7 @@ qk_status_t qk_setup_create(struct qk_service *service, const char *name,
   setup->holds = 1;
   setup->shape = qk_shape_usual();
   setup->start = (qk_engine_start_t){setup->evolve_from, setup->evolve_path, setup->memory,
-                                     setup->term_memory};
+                                     setup->term_memory, setup->vectors};
   setup->settings = *settings;
   qk_operator_list(&settings->op, QK_TEXT_GIVEN, &setup->shown);
   qk_link_init(&setup->quarantined);

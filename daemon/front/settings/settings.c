@@ -53,6 +53,9 @@ static const qk_config_row_t ROWS[] = {
     {"staging", QK_CONFIG_INT, AT(staging), "8", 0, QK_STAGING_MAX, "N",
      "sources to prefetch, and twice as many solutions to write back, during solves; at most half "
      "the number of slots, and less if memory is short"},
+    {"deflate", QK_CONFIG_INT, AT(deflate), "0", 0, QK_DEFLATE_MAX, "N",
+     "lowest eigenvectors of Mhat^+ Mhat that are made when a setup is loaded, and that each solve "
+     "of cg, bicgstab or gcr begins with; kept in the state folder for the next start; 0: none"},
     {"batching", QK_CONFIG_CHOICE, AT(batching), "continuous", 0, 0, "continuous|fixed",
      "continuous: fill a free slot at once; fixed: fill slots only when all are free (for "
      "comparison)"},
@@ -261,6 +264,18 @@ static qk_status_t check_walltime(qk_settings_t *s, qk_err_t *err) {
   return status;
 }
 
+qk_status_t qk_settings_check_deflate(const qk_settings_t *s, qk_err_t *err) {
+  if (s->deflate > QK_DEFLATE_MAX)
+    return qk_fail(err, QK_TOO_LARGE, "deflate = %lld is over the limit of %d",
+                   (long long)s->deflate, QK_DEFLATE_MAX);
+  if (s->deflate == 0 || strcmp(qk_settings_solver(s), "mg") != 0) return QK_OK;
+  return qk_fail(
+      err, QK_BAD_ARGUMENT,
+      "deflate = %lld: solves by multigrid (solver = mg) begin with no eigenvectors; cg, "
+      "bicgstab and gcr do",
+      (long long)s->deflate);
+}
+
 static qk_status_t check(qk_settings_t *s, qk_err_t *err) {
   char why[QK_WHY];
   if (!s->gauge || !*s->gauge) return qk_fail(err, QK_BAD_ARGUMENT, "gauge is needed");
@@ -268,6 +283,7 @@ static qk_status_t check(qk_settings_t *s, qk_err_t *err) {
   if (s->journal && !s->state) return qk_fail(err, QK_BAD_ARGUMENT, "journal needs state");
   qk_status_t status = qk_parameters_read(&s->parameter, s->action, s->config, &s->op, err);
   if (status == QK_OK) status = qk_names_check("setup-name", s->setup_name, err);
+  if (status == QK_OK) status = qk_settings_check_deflate(s, err);
   if (status == QK_OK) status = check_curve(s, err);
   if (status == QK_OK && !qk_boundary_parse(s->boundary_text, s->boundary, why))
     status = qk_fail(err, QK_BAD_ARGUMENT, "%s", why);

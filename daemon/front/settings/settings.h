@@ -24,6 +24,7 @@ typedef struct qk_settings {
   qk_parameters_t parameter;
   int solver, precision, link_form, backend; /* rows of proto/choices.h */
   int64_t staging;
+  int64_t deflate;                     /* lowest vectors that solves begin with; 0: none */
   int batching;                        /* 0 is continuous */
   int64_t slots, ranks;                /* slots 0: chosen by the engine */
   const char *mg[QK_MG_KEY_COUNT];     /* words of mg_keys.h; NULL: not given */
@@ -68,6 +69,8 @@ qk_status_t qk_settings_reread(qk_settings_t *settings, qk_config_change_fn tell
                                qk_err_t *err);
 void qk_settings_fini(qk_settings_t *settings);
 
+/* Whether the solver can begin with so many lowest vectors: QK_BAD_ARGUMENT, QK_TOO_LARGE. Pure. */
+qk_status_t qk_settings_check_deflate(const qk_settings_t *settings, qk_err_t *err);
 /* Seconds of "SECONDS" or "[[D-]HH:]MM:SS", at most a year. QK_BAD_ARGUMENT. Pure. */
 qk_status_t qk_settings_walltime(const char *text, double *seconds, qk_err_t *err);
 

@@ -109,7 +109,8 @@ static qk_status_t set_solver(const Quark__Load *load, qk_settings_t *s, qk_err_
     status =
         qk_fail(err, QK_TOO_LARGE, "slots = %u is over the limit of %d", load->slots, QK_SLOTS_MAX);
   if (load->has_slots) s->slots = load->slots;
-  return status;
+  if (load->has_deflate) s->deflate = load->deflate;
+  return status == QK_OK ? qk_settings_check_deflate(s, err) : status;
 }
 
 /* ---- the whole ----------------------------------------------------------------------------- */
@@ -167,6 +168,8 @@ uint8_t *qk_setup_request_pack(const Quark__Load *load, const qk_settings_t *s, 
   whole.n_dims = dims[0] > 0 ? 4 : 0;
   whole.dims = dims;
   whole.has_ignore_checksum = whole.ignore_checksum = s->ignore_checksum;
+  whole.has_deflate = true;
+  whole.deflate = (uint32_t)s->deflate;
   whole.has_mass = whole.has_kappa = whole.has_csw = false;
   qk_operator_list(&s->op, QK_TEXT_GIVEN, &fields);
   whole.action = fields.action;

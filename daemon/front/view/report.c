@@ -64,6 +64,8 @@ static void fill_setup(const qk_setup_t *setup, qk_report_t *report) {
   r->solver = (char *)qk_setup_solver(setup);
   r->precision = (char *)qk_settings_precision(s);
   r->has_checksum_ignored = r->checksum_ignored = s->ignore_checksum;
+  r->has_deflate = s->deflate > 0;
+  r->deflate = (uint32_t)s->deflate;
   r->link_reals = e->loaded ? e->link_reals : (uint32_t)qk_settings_link_reals(s);
   if (!e->loaded) return;
   r->n_dims = 4;
@@ -78,6 +80,7 @@ static void fill_setup(const qk_setup_t *setup, qk_report_t *report) {
   r->unitarity = e->unitarity;
   r->load_seconds = e->load_seconds;
   fill_clocks(&e->start, report);
+  r->deflation = e->deflation;
   r->multigrid = e->multigrid;
 }
 
@@ -192,6 +195,7 @@ void qk_report_setup(const qk_setup_t *setup, Quark__SetupState *r) {
   r->slots = e->slots;
   r->has_device_bytes = qk_supervisor_state(setup->supervisor) == QK_SUPERVISOR_READY;
   r->device_bytes = e->device_bytes;
+  r->deflation = e->deflation;
   if (!e->multigrid) return;
   r->origin = e->multigrid->origin;
   r->origin_trouble = e->multigrid->origin_trouble;

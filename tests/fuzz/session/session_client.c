@@ -354,6 +354,10 @@ static void load(const qk_session_t *session, int peer, uint8_t which, uint8_t h
   l.dims = dims;
   l.has_make_default = true;
   l.make_default = which & 16;
+  if (how / 8 % 8 == 3) { /* with solver mg, or too many, none */
+    l.has_deflate = true;
+    l.deflate = how == 31 ? UINT32_MAX : how % 8 * (QK_DEFLATE_MAX / 4);
+  }
   if (how / 16 % 8 == 5) l.evolve_from = how % 2 ? "main" : setup_name((uint8_t)(which / 2));
   m.body_case = QUARK__CLIENT_MESSAGE__BODY_LOAD;
   m.load = &l;

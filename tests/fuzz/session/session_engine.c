@@ -224,6 +224,10 @@ static void ready(int e, uint8_t how) {
   r.has_site_reals = r.has_columns = how % 64 >= 56;
   r.site_reals = how == 250 ? 7 : how % 2 ? 6 : 48; /* 7: an engine that is lost */
   r.columns = how == 186 ? 0 : r.site_reals / 2;
+  Quark__DeflationReport deflation = QUARK__DEFLATION_REPORT__INIT;
+  deflation.vectors = how % 4 ? how : how == 188 ? UINT32_MAX : QK_DEFLATE_MAX;
+  deflation.trouble = how % 2 ? "the disk is full" : NULL;
+  if (how / 16 % 4 == 3) r.deflation = &deflation;
   m.body_case = QUARK__ENGINE__ENGINE_MESSAGE__BODY_READY;
   m.ready = &r;
   engines[e].how = how;

@@ -101,6 +101,9 @@ class FakeEngine:
                 report.origin = 'evolved from %s at %s' % (load.evolve_from, load.evolve_path or 'nowhere')
             more = dict(multigrid=report, memory=qk.MemoryReport(share=[qk.MemoryShare(name='solver', bytes=5)], serving=5, setup=7,
                                                                  free=9))
+        if load.deflate:  # the path shows what the front has found
+            more['deflation'] = qk.DeflationReport(vectors=load.deflate, lowest=0.125, highest=0.5, seconds=1.5, bytes=1 << 20, restored=False,
+                                                   trouble=load.deflate_file)
         for key in 'site_reals', 'columns':
             if key in words:
                 more[key] = int(words[key])

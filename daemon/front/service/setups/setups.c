@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "daemon/base/log.h"
+#include "daemon/front/engines/eigen_path.h"
 #include "daemon/front/service/fields.h"
 #include "daemon/front/service/queue.h"
 #include "daemon/front/service/setups/setups_impl.h"
@@ -12,14 +13,14 @@
 
 /* ---- coming -------------------------------------------------------------------------------- */
 
-static int free_index(const qk_service_t *service) {
+int qk_setups_free_index(const qk_service_t *service) {
   for (int m = 0; m < QK_SETUPS_MAX; m++)
     if (!service->setup[m]) return m;
   return -1;
 }
 
 qk_status_t qk_setups_place(qk_setup_t *setup, qk_err_t *err) {
-  const int index = free_index(setup->service);
+  const int index = qk_setups_free_index(setup->service);
   if (index < 0)
     return qk_fail(err, QK_BUSY, "all %d setups are in use until an engine has ended",
                    QK_SETUPS_MAX);
@@ -72,7 +73,7 @@ qk_status_t qk_setups_open(qk_service_t *service, qk_err_t *err) {
 static bool says_nothing(const Quark__Load *l) {
   return !l->gauge && l->n_dims == 0 && !l->has_mass && !l->has_kappa && !l->has_csw &&
          !l->action && l->n_parameter == 0 && !l->boundary && !l->solver && !l->precision &&
-         !l->has_slots && !l->has_ignore_checksum && !l->evolve_from;
+         !l->has_slots && !l->has_ignore_checksum && !l->evolve_from && !l->has_deflate;
 }
 
 /* Makes a setup from the message, without a table entry and without its engine. The name of the
@@ -136,6 +137,11 @@ qk_status_t qk_setups_equip(qk_setup_t *setup, qk_err_t *err) {
   site.number = service->setups++;
   site.id = &setup->id;
   site.start = &setup->start;
+  if (setup->settings.deflate > 0) {
+    const qk_status_t status = qk_eigen_folder_make(&setup->settings, err);
+    if (status != QK_OK) return status;
+    qk_eigen_path(&setup->settings, setup->site_name, NULL, setup->vectors);
+  }
   return qk_supervisor_create(&site, &setup->settings, service->engine_events, setup,
                               &setup->supervisor, err);
 }
@@ -168,136 +174,15 @@ qk_status_t qk_setups_start(qk_service_t *service, qk_err_t *err) {
 
 /* ---- going --------------------------------------------------------------------------------- */
 
-static void end(qk_setup_t *setup) {
+void qk_setups_end(qk_setup_t *setup) {
   setup->ending = true;
   qk_supervisor_stop(setup->supervisor, qk_service_now(setup->service));
-}
-
-static bool keeps_something(const qk_setup_t *setup) {
-  const qk_sessions_t *sessions = &setup->service->sessions;
-  for (int i = 0; i < sessions->count; i++) {
-    const qk_link_t *jobs = &sessions->at[i]->jobs;
-    for (const qk_link_t *l = jobs->next; l != jobs; l = l->next) {
-      const qk_job_t *job = QK_HOLDER(l, const qk_job_t, link);
-      if (job->setup == setup && qk_kept_count(job) > 0) return true;
-    }
-  }
-  return false;
-}
-
-/* Private setups go before public ones, those that were idle longer before others. */
-static bool goes_before(const qk_setup_t *a, const qk_setup_t *b) {
-  if (!a->owner[0] != !b->owner[0]) return a->owner[0];
-  return a->used_at < b->used_at;
-}
-
-/* Whose setups may go for another one. */
-typedef struct whose {
-  bool private;      /* public ones stay: they are the operator's */
-  const char *owner; /* NULL: anybody's */
-} whose_t;
-
-/* One that is idle, but not `other`; NULL: there is none. */
-static qk_setup_t *find_idle(const qk_service_t *service, const qk_setup_t *other, whose_t whose) {
-  qk_setup_t *oldest = NULL;
-  for (int m = 0; m < QK_SETUPS_MAX; m++) {
-    qk_setup_t *setup = service->setup[m];
-    if (!setup || setup == service->primary || setup == other || !qk_setup_serves(setup)) continue;
-    if (!qk_supervisor_info(setup->supervisor)->loaded || setup->open > 0 || keeps_something(setup))
-      continue;
-    if (whose.private && !setup->owner[0]) continue;
-    if (whose.owner && strcmp(setup->owner, whose.owner) != 0) continue;
-    if (!oldest || goes_before(setup, oldest)) oldest = setup;
-  }
-  return oldest;
-}
-
-/* Who has loaded the setup is told what goes for it. limit: why. */
-static void tell_dropped(qk_setup_t *setup, const qk_setup_t *idle, const char *limit) {
-  const double seconds = qk_service_now(setup->service) - idle->used_at;
-  const bool named = !idle->owner[0] || strcmp(idle->owner, setup->owner) == 0;
-  const size_t n = strlen(setup->text);
-  qk_info("setups", "dropping %s to make room for %s (%s): idle for %.0f s", idle->site_name,
-          setup->site_name, limit, seconds);
-  snprintf(setup->text + n, sizeof setup->text - n,
-           "%ssetup %s was dropped to make room: idle for %.0f s (%s)", n ? "; " : "",
-           named ? idle->name : "of another user", seconds, limit);
-}
-
-/* Lets one go that is idle. False: there is none. */
-static bool evict(qk_setup_t *setup, whose_t whose, const char *limit) {
-  qk_setup_t *idle = find_idle(setup->service, setup, whose);
-  if (!idle) return false;
-  tell_dropped(setup, idle, limit);
-  qk_setups_drop_record(idle);
-  end(idle);
-  return true;
 }
 
 static bool any_ending(const qk_service_t *service) {
   for (int m = 0; m < QK_SETUPS_MAX; m++)
     if (service->setup[m] && service->setup[m]->ending) return true;
   return false;
-}
-
-/* It can come beside the others. */
-static qk_status_t make_place(qk_setup_t *setup, qk_err_t *err) {
-  qk_service_t *service = setup->service;
-  const int most = (int)service->settings->max_setups;
-  const bool private = setup->owner[0];
-  char limit[48];
-  int n = 0;
-  for (int m = 0; m < QK_SETUPS_MAX; m++) {
-    const qk_setup_t *other = service->setup[m];
-    n += other && other->failed == QK_OK && !other->ending;
-  }
-  snprintf(limit, sizeof limit, "--max-setups %d", most);
-  if (n >= most && !evict(setup, (whose_t){.private = private}, limit))
-    return qk_fail(err, QK_BUSY,
-                   private ? "%d setups of %d (max-setups) are loaded, and no private one is idle"
-                           : "%d setups of %d (max-setups) are loaded, and none but the default is "
-                             "idle: drop one",
-                   n, most);
-  for (int m = 0; m < QK_SETUPS_MAX && free_index(service) < 0; m++)
-    if (service->setup[m]->failed != QK_OK && !service->setup[m]->ending) end(service->setup[m]);
-  return QK_OK;
-}
-
-/* Of private setups of one user. *idle: the one that goes for it, where it can be succeeded now. */
-static qk_status_t check_quota(qk_setup_t *setup, qk_setup_t **idle, qk_err_t *err) {
-  qk_service_t *service = setup->service;
-  const int most = (int)service->settings->user_setups;
-  const whose_t whose = {.owner = setup->owner};
-  char limit[48];
-  int n = 0;
-  *idle = NULL;
-  if (!setup->owner[0]) return QK_OK;
-  for (int m = 0; m < QK_SETUPS_MAX; m++) {
-    const qk_setup_t *other = service->setup[m];
-    n += other && other->failed == QK_OK && !other->ending &&
-         strcmp(other->owner, setup->owner) == 0;
-  }
-  if (most == 0)
-    return qk_fail(err, QK_DENIED, "this daemon loads no setups of users (--user-setups 0)");
-  if (n < most) return QK_OK;
-  snprintf(limit, sizeof limit, "--user-setups %d", most);
-  qk_setup_t *first = find_idle(service, setup, whose);
-  if (first && !setup->source && qk_setups_is_free(first)) {
-    tell_dropped(setup, first, limit);
-    *idle = first;
-    return QK_OK;
-  }
-  if (evict(setup, whose, limit)) return QK_OK;
-  return qk_fail(err, QK_BUSY,
-                 "%d setups of this user are loaded, the limit is %d (--user-setups), and none is "
-                 "idle: drop one",
-                 n, most);
-}
-
-bool qk_setups_make_room(qk_setup_t *setup, qk_status_t status) {
-  if (status != QK_DEVICE_MEMORY && status != QK_NO_MEMORY) return false;
-  setup->again = evict(setup, (whose_t){.private = setup->owner[0]}, "memory");
-  return setup->again;
 }
 
 void qk_setups_fail(qk_setup_t *setup, qk_status_t status, const char *text) {
@@ -386,7 +271,8 @@ void qk_setups_tick(qk_service_t *service, double now) {
   for (int m = 0; m < QK_SETUPS_MAX; m++) {
     qk_setup_t *setup = service->setup[m];
     if (!setup) continue;
-    if (setup->dropping && !setup->ending && !setup->successor && setup->open == 0) end(setup);
+    if (setup->dropping && !setup->ending && !setup->successor && setup->open == 0)
+      qk_setups_end(setup);
     const bool awaits = qk_setups_evolve_waits(setup) || any_ending(service);
     const bool wait = awaits && !setup->ending;
     if (!wait) setup->started = true;
@@ -493,17 +379,6 @@ static void tell_loading(const qk_setup_t *setup, const char *how) {
   qk_info("setups", "loading %s%s: %s, %.400s", setup->site_name, how, setup->settings.gauge, op);
 }
 
-/* Beside those that are there, or after an idle one that goes for it. */
-static qk_status_t find_place(qk_setup_t *setup, qk_setup_t **at, qk_err_t *err) {
-  qk_setup_t *idle;
-  qk_status_t status = check_quota(setup, &idle, err);
-  *at = idle ? idle : setup;
-  if (status == QK_OK && idle) return qk_setups_succeed(idle, setup, err);
-  if (status == QK_OK) status = make_place(setup, err);
-  if (status == QK_OK) status = qk_setups_record(setup, err);
-  return status == QK_OK ? qk_setups_place(setup, err) : status;
-}
-
 /* before: what is there of that name, of a private setup; NULL: nothing, or what has failed. *at:
  * the one of the table that stands for it. */
 static qk_status_t load_new(qk_service_t *service, const Quark__Load *load, const qk_links_t *links,
@@ -515,7 +390,7 @@ static qk_status_t load_new(qk_service_t *service, const Quark__Load *load, cons
   qk_fields_bind(setup, links);
   status = qk_setups_equip(setup, err);
   if (status == QK_OK)
-    status = before ? qk_setups_succeed(before, setup, err) : find_place(setup, at, err);
+    status = before ? qk_setups_succeed(before, setup, err) : qk_setups_find_place(setup, at, err);
   if (status != QK_OK) {
     qk_setups_drop_record(setup);
     qk_fields_let_go(setup);
@@ -539,7 +414,7 @@ static qk_status_t load_or_find(qk_service_t *service, const Quark__Load *load,
     return load->owner ? QK_OK : load_again(before, load, err);
   }
   const qk_status_t status = load_new(service, load, links, there ? before : NULL, at, err);
-  if (status == QK_OK && before && !there) end(before);
+  if (status == QK_OK && before && !there) qk_setups_end(before);
   return status;
 }
 

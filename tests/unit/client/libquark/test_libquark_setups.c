@@ -140,6 +140,47 @@ Test(libquark, a_daemon_that_would_ignore_where_vectors_come_from_is_not_asked) 
   quark_close(conn);
 }
 
+Test(libquark, a_daemon_that_would_ignore_deflation_is_not_asked) {
+  quark_connection_t *conn = lq_connect(NULL);
+  quark_load_t load;
+  quark_error_t err;
+  quark_load_init(&load);
+  load.name = "next";
+  load.deflate = 100;
+  cr_expect_eq(quark_load(conn, &load, &err), QUARK_UNSUPPORTED);
+  cr_expect(strstr(err.text, "too old for deflate of LOAD"), "%s", err.text);
+  cr_expect_eq(lq_fake.loads, 0);
+  load.deflate = 0; /* which is what it does */
+  cr_expect_eq(quark_load(conn, &load, &err), QUARK_OK);
+  quark_close(conn);
+  lq_fake.script.feature = QK_FEATURE_DEFLATE;
+  conn = lq_connect(NULL);
+  load.deflate = 100;
+  cr_assert_eq(quark_load(conn, &load, &err), QUARK_OK);
+  cr_expect(lq_fake.last->load->has_deflate && lq_fake.last->load->deflate == 100);
+  load.deflate = -1;
+  cr_assert_eq(quark_load(conn, &load, &err), QUARK_OK);
+  cr_expect_not(lq_fake.last->load->has_deflate, "as quarkd was started");
+  quark_close(conn);
+}
+
+Test(libquark, deflation_is_shown) {
+  quark_connection_t *conn = lq_connect(NULL);
+  quark_report_t report;
+  quark_setup_t setup[QUARK_SETUPS];
+  uint32_t count;
+  cr_assert_eq(quark_status(conn, &report, NULL), QUARK_OK);
+  const quark_deflation_t *d = &report.setup.deflation;
+  cr_expect_eq(report.setup.deflate, 64);
+  cr_expect(d->vectors == 60 && d->lowest == 0.25 && d->highest == 0.75 && d->seconds == 12.5 &&
+            d->bytes == 1ull << 33 && d->restored);
+  cr_expect_str_eq(d->origin, "light/low");
+  cr_expect_str_eq(d->trouble, "the disk is full");
+  cr_assert_eq(quark_setups(conn, setup, &count, NULL), QUARK_OK);
+  cr_expect(count == 2 && setup[0].deflation.vectors == 60 && setup[1].deflation.vectors == 0);
+  quark_close(conn);
+}
+
 Test(libquark, the_next_daemon_is_not_asked_if_it_is_an_older_one) {
   quark_connection_t *conn = lq_connect(NULL);
   quark_load_t load = doublet();
