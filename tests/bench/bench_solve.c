@@ -33,7 +33,7 @@ static const struct argp_option table[] = {
      "operator in place of kappa and csw: moebius;mass=0.01;M5=1.8;Ls=12;b=1.5;c=0.5", 0},
     {"tol", 't', "TOL", 0, "relative residual (1e-10)", 0},
     {"batch", 'b', "N,N,...", 0, "batch sizes (1,12)", 0},
-    {"methods", 'm', "NAME,...", 0, "bicgstab,cg,gcr", 0},
+    {"methods", 'm', "NAME,...", 0, "bicgstab,cg,block-cg,gcr (all but block-cg)", 0},
     {"precision", PRECISION, "NAME,...", 0, "double,single,half", 0},
     {0}};
 
@@ -77,12 +77,20 @@ static cost_t measure(qk_rig_t *rig, const options_t *o, const char *method, qk_
   cost_t cost = {0};
   double *v = rig_vector(rig), longest = 0;
   qk_solver_t *solver = rig_solver(rig, method, inner, n);
-  int64_t before = rig->op->applications[inner];
+  int slot[QK_MAX_RHS];
+  double tol[QK_MAX_RHS];
+  int64_t limit[QK_MAX_RHS], before = rig->op->applications[inner];
   for (int i = 0; i < n; i++) {
     rig_point(rig, i / 3 % 4, i % 3, v);
     rig_import(rig, qk_solver_rhs(solver, i), 0, v);
   }
-  for (int i = 0; i < n; i++) rig_must(qk_solver_fill(solver, i, o->tol, 20000), "fill", NULL);
+  for (int i = 0; i < n; i++) {
+    slot[i] = i;
+    tol[i] = o->tol;
+    limit[i] = 20000;
+    rig_must(qk_solver_set_group(solver, i, 1), "group", NULL);
+  }
+  rig_must(qk_solver_fill_many(solver, slot, n, tol, limit), "fill", NULL);
   rig_run(solver);
   for (int i = 0; i < n; i++) {
     const qk_slot_t *s = qk_solver_slot(solver, i);
@@ -134,7 +142,7 @@ int main(int argc, char **argv) {
                  .nbatch = 2};
   const struct argp argp = {table, parse, NULL, "Solver benchmark. QK_BACKEND names the backend.",
                             NULL,  NULL,  NULL};
-  static const char *const all[] = {"bicgstab", "cg", "gcr"};
+  static const char *const all[] = {"bicgstab", "cg", "block-cg", "gcr"};
   argp_parse(&argp, argc, argv, 0, NULL, &o);
   if (!rig_backend_present()) return 77;
   qk_rig_t rig;
@@ -150,7 +158,7 @@ int main(int argc, char **argv) {
   rig_print(&rig, o.gauge, what);
   printf("%-9s %-7s %4s %10s %7s %10s %12s %10s %10s\n", "method", "inner", "RHS", "apps/RHS",
          "ratio", "iter/RHS", "s/RHS", "ms/iter", "GFLOPS");
-  for (int m = 0; m < 3; m++)
+  for (int m = 0; m < 4; m++)
     if (listed(o.methods, all[m])) table_of(&rig, &o, all[m]);
   rig_close(&rig);
   return 0;

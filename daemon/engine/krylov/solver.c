@@ -9,7 +9,8 @@
 #include "daemon/base/mem.h"
 #include "daemon/engine/krylov/solver_impl.h"
 
-static const qk_method_t *const methods[] = {&qk_method_bicgstab, &qk_method_cg, &qk_method_gcr};
+static const qk_method_t *const methods[] = {&qk_method_bicgstab, &qk_method_cg,
+                                             &qk_method_block_cg, &qk_method_gcr};
 enum { NMETHOD = sizeof methods / sizeof *methods };
 
 /* Residual drop after which r is recomputed in double: well above what the inner precision resolves
@@ -142,6 +143,26 @@ qk_status_t qk_solver_set_measure(qk_solver_t *s, int slot, const qk_measure_t *
   return QK_OK;
 }
 
+/* ---- groups ---------------------------------------------------------------------------------- */
+
+qk_status_t qk_solver_set_group(qk_solver_t *s, int slot, uint64_t group) {
+  if (slot < 0 || slot >= s->nslot || s->slot[slot].state != QK_SLOT_FREE) return QK_BAD_ARGUMENT;
+  s->wanted[slot] = group;
+  return QK_OK;
+}
+
+/* Of the slots that are filled together. Flavours are different operators. */
+static void set_groups(qk_solver_t *s, const uint8_t *mask) {
+  const uint8_t *minus = s->mask_host + flavours_at(s);
+  for (int i = 0; i < s->nslot; i++) {
+    if (!mask[i]) continue;
+    s->w[i].group = ++s->groups;
+    for (int k = 0; k < i; k++)
+      if (mask[k] && s->wanted[i] != 0 && s->wanted[k] == s->wanted[i] && minus[k] == minus[i])
+        s->w[i].group = s->w[k].group;
+  }
+}
+
 /* ---- life ------------------------------------------------------------------------------------ */
 
 static qk_status_t no_such_method(const char *name, qk_err_t *err) {
@@ -161,6 +182,7 @@ static qk_status_t take_params(qk_solver_t *s, const qk_solver_params_t *params,
   for (int i = 0; i < NMETHOD; i++)
     if (p->method && !strcmp(methods[i]->name, p->method)) s->method = methods[i];
   if (!s->method) return no_such_method(p->method, err);
+  if (p->nslot == 1 && s->method->of_one) s->method = s->method->of_one;
   const int room = QK_COLUMNS_MAX / qk_geom_slices(s->dev->geom);
   const int most = room < QK_MAX_RHS ? room : QK_MAX_RHS;
   if (p->nslot < 1 || p->nslot > most)
@@ -179,6 +201,7 @@ static qk_status_t take_params(qk_solver_t *s, const qk_solver_params_t *params,
     p->reliable = precond ? preconditioned_reliable[p->inner] : default_reliable[p->inner];
   if (p->deflation && !precond) /* its vectors are in single, and take that much out at a time */
     p->reliable = fmax(p->reliable, default_reliable[QK_SINGLE]);
+  if (p->reliable < s->method->least_fall) p->reliable = s->method->least_fall;
   if (p->check == 0) p->check = precond ? 1 : s->method->check;
   if (p->gcr_keep == 0) p->gcr_keep = precond ? QK_GCR_KEEP_PRECONDITIONED : QK_GCR_KEEP;
   s->refresh = !precond ? REFRESH : qk_prec_scaled(p->inner) ? PRECONDITIONED_HALF : p->gcr_keep;
@@ -360,6 +383,7 @@ qk_status_t qk_solver_fill_until(qk_solver_t *s, const int *slot, int n,
   qk_status_t status = qk_dev_status(s->dev);
   if (status) return status;
   take_slots(s, mask, empty, norm2, lifted);
+  set_groups(s, mask);
   if (memchr(empty, 1, sizeof empty)) qk_system_clear(s, empty);
   qk_solver_for_block(s);
   if (memchr(mask, 1, sizeof mask)) begin_slots(s, mask);
@@ -388,8 +412,9 @@ void qk_solver_cancel(qk_solver_t *s, int slot) {
   otherwise[slot] = QK_CANCELLED;
   qk_solver_for_block(s);
   qk_solver_finish(s, mask, otherwise);
-  qk_solver_no_flavours(s);
   qk_solver_end_slot(s, slot, QK_CANCELLED);
+  qk_solver_leave_group(s, slot);
+  qk_solver_no_flavours(s);
   qk_solver_set_running(s);
   s->failed = qk_dev_status(s->dev);
 }

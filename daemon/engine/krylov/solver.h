@@ -4,13 +4,14 @@
  * A solver owns a batch of nslot slots, one column of the block that it iterates on each. fill()
  * gives a slot a right-hand side with its own tolerance and limits; step() moves all running slots
  * on by one check interval; a slot that has ended can be read, cleared and filled again while the
- * others run. What a slot holds, even NaN, changes no bit of the others.
+ * others run. What a slot holds, even NaN, changes no bit of the others; only slots of one group of
+ * block-cg depend on each other.
  *
- * Each solver (bicgstab.c, cg.c, gcr.c) iterates in params.inner precision on op's system (Mhat),
- * with all slots in one block; source, solution and residual are kept in double, in fields of each
- * slot's own, and brought up to date when the residual has fallen by params.reliable (reliable
- * updates). Convergence is |b - M x| <= tol |b| of the full operator, in double, or what else a
- * slot asks for (qk_stopping_t); nothing else is called converged. Calls are collective.
+ * Each solver (bicgstab.c, cg.c, block_cg.c, gcr.c) iterates in params.inner precision on op's
+ * system (Mhat), with all slots in one block; source, solution and residual are kept in double, in
+ * fields of each slot's own, and brought up to date when the residual has fallen by params.reliable
+ * (reliable updates). Convergence is |b - M x| <= tol |b| of the full operator, in double, or what
+ * else a slot asks for (qk_stopping_t); nothing else is called converged. Calls are collective.
  */
 #ifndef QK_ENGINE_SOLVER_H
 #define QK_ENGINE_SOLVER_H
@@ -76,7 +77,7 @@ typedef struct qk_precond {
 enum { QK_GCR_KEEP = 8, QK_GCR_KEEP_PRECONDITIONED = 7 };
 
 typedef struct qk_solver_params {
-  const char *method;   /* "bicgstab", "cg" (normal equations), "gcr" */
+  const char *method;   /* "bicgstab", "cg" and "block-cg" (normal equations), "gcr" */
   qk_prec_t inner;      /* QK_DOUBLE, QK_SINGLE or QK_HALF */
   int nslot;            /* 1 .. QK_MAX_RHS */
   double reliable;      /* residual drop that triggers an update; 0: default of the precision */
@@ -124,6 +125,12 @@ typedef struct qk_measure {
 /* Of what a free slot is filled with next, as the flavour; every slot begins with FULL. Not of
  * fields of several vectors. QK_BAD_ARGUMENT changes nothing. */
 qk_status_t qk_solver_set_measure(qk_solver_t *solver, int slot, const qk_measure_t *measure);
+
+/* A method that shares ("block-cg") has one space for slots that one call fills with the same
+ * group, not 0, and flavour, in the order of their numbers; others ignore it. Of what a free slot
+ * is filled with next, as the flavour; every slot begins with 0, alone. QK_BAD_ARGUMENT changes
+ * nothing. */
+qk_status_t qk_solver_set_group(qk_solver_t *solver, int slot, uint64_t group);
 
 /* What stands in qk_solver_rhs is taken up. A zero source ends at once with x = 0; NaN or Inf with
  * NAN_INPUT; with BAD_ARGUMENT one whose norm overflows, or times tol underflows, and at its end

@@ -27,6 +27,11 @@ typedef struct qk_method {
   int check;                      /* default iterations per step */
   int applications_per_iteration; /* of Mhat or its adjoint */
   bool wide_solution;             /* xi is single where the inner precision is half */
+  /* Slots of a group share what the method has: they are updated together, and start, replaced
+   * and clear are given whole groups. */
+  bool grouped;
+  const struct qk_method *of_one; /* does the same for one slot, at less cost; NULL: itself */
+  double least_fall;              /* of |r|, that it can tell between two updates; 0: any */
   /* Reserves s->method_state, fields, s->scalars. */
   qk_status_t (*create)(qk_solver_t *s);
   void (*destroy)(qk_solver_t *s); /* also after a create that failed half way */
@@ -44,7 +49,7 @@ typedef struct qk_method {
   qk_status_t (*iterate)(qk_solver_t *s);
 } qk_method_t;
 
-extern const qk_method_t qk_method_bicgstab, qk_method_cg, qk_method_gcr;
+extern const qk_method_t qk_method_bicgstab, qk_method_cg, qk_method_block_cg, qk_method_gcr;
 
 /* What decides about a slot. Norms are those of vectors of the system, in units of the
  * scaled source. */
@@ -67,6 +72,7 @@ typedef struct qk_slot_work {
   int64_t checks;        /* check points so far */
   int history_stride;    /* check points per entry of the history */
   double filled_at;      /* monotonic seconds */
+  int64_t group;         /* the same for slots that were filled together to share a space */
 } qk_slot_work_t;
 
 /* The system of a slot, in double, one column. */
@@ -102,6 +108,8 @@ struct qk_solver {
   bool broken[QK_MAX_RHS];
   qk_slot_t slot[QK_MAX_RHS];
   qk_slot_work_t w[QK_MAX_RHS];
+  uint64_t wanted[QK_MAX_RHS]; /* qk_solver_set_group */
+  int64_t groups;              /* so far */
 };
 
 /* Scalars of solver.c: norms, factors; as many of the method follow. */
@@ -148,6 +156,11 @@ void qk_solver_norms(qk_solver_t *s, double *norm2);
 
 /* A real factor for slot i alone, on the device until the next one. */
 const double *qk_solver_factor(qk_solver_t *s, int i, double value);
+
+/* Slots i and k, both in use, are of one group. */
+static inline bool qk_solver_shares(const qk_solver_t *s, int i, int k) {
+  return i == k || (s->w[i].group == s->w[k].group && s->w[i].group != 0);
+}
 
 /* xi = 0 for the slots of the mask. */
 void qk_solver_clear_correction(qk_solver_t *s, const uint8_t *mask);
@@ -199,6 +212,10 @@ void qk_system_rescale(qk_solver_t *s, int i);
  * residual end with OK. The others end with the status in `otherwise`, or continue with a
  * tighter target if that is QK_OK. solver_step.c. */
 void qk_solver_finish(qk_solver_t *s, const uint8_t *mask, const qk_status_t *otherwise);
+
+/* Slot i has ended between check points: its group goes on without it, from an update.
+ * solver_step.c. */
+void qk_solver_leave_group(qk_solver_t *s, int i);
 
 /* ---- solver_stop.c ---- */
 

@@ -41,6 +41,7 @@ static qk_status_t begin(relaxation_t *a, const uint8_t *mask) {
     a->first[i] = a->last[i];
     bool sound = mask[i] && isfinite(a->first[i]) && a->first[i] > 0;
     s->slot[i].state = sound ? QK_SLOT_RUNNING : QK_SLOT_ENDED;
+    s->w[i].group = i + 1;
     if (!sound) a->now[i] = NAN;
   }
   qk_solver_set_running(s);

@@ -79,6 +79,18 @@ static void judge(qk_solver_t *s, int i, plan_t *plan) {
   plan->fresh[i] = plan->act[i] && (lost || s->broken[i] || (stuck && !reached));
 }
 
+/* Slots of a group are updated, and begin anew, together. */
+static void share(const qk_solver_t *s, plan_t *plan) {
+  for (int i = 0; i < s->nslot && s->method->grouped; i++) {
+    if (!plan->act[i]) continue;
+    for (int k = 0; k < s->nslot; k++) {
+      if (s->slot[k].state != QK_SLOT_RUNNING || !qk_solver_shares(s, i, k)) continue;
+      if (!plan->act[k]) plan->act[k] = plan->add[k] = plan->due[k] = 1;
+      if (plan->fresh[i]) plan->fresh[k] = 1;
+    }
+  }
+}
+
 /* Brings the books of a slot up to date after r was recomputed. */
 static void account(qk_solver_t *s, int i, const qk_update_t *update, const plan_t *plan) {
   qk_slot_t *slot = &s->slot[i];
@@ -109,6 +121,7 @@ static void recompute(qk_solver_t *s, plan_t *plan) {
     if (update[i].rejected || update[i].norm > max_residual_gap * s->w[i].said) plan->fresh[i] = 1;
     account(s, i, &update[i], plan);
   }
+  share(s, plan);
   qk_solver_clear_correction(s, plan->act);
 }
 
@@ -170,10 +183,23 @@ static void check_point(qk_solver_t *s, plan_t *plan) {
   for (int i = 0; i < s->nslot; i++)
     if (s->slot[i].state == QK_SLOT_RUNNING) judge(s, i, plan);
   if (!any(plan->act)) return;
+  share(s, plan);
   recompute(s, plan);
   end_slots(s, plan);
   resume(s, plan);
   qk_solver_set_running(s);
+}
+
+void qk_solver_leave_group(qk_solver_t *s, int i) {
+  plan_t plan = {0};
+  if (!s->method->grouped) return;
+  for (int k = 0; k < s->nslot; k++)
+    if (s->slot[k].state == QK_SLOT_RUNNING && qk_solver_shares(s, i, k))
+      plan.act[k] = plan.add[k] = plan.due[k] = 1;
+  if (!any(plan.act)) return;
+  recompute(s, &plan);
+  end_slots(s, &plan);
+  resume(s, &plan);
 }
 
 qk_status_t qk_solver_step(qk_solver_t *s) {

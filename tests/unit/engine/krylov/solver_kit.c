@@ -5,7 +5,7 @@
 
 #include "daemon/base/mem.h"
 
-const char *const solver_methods[SOLVER_METHODS] = {"bicgstab", "cg", "gcr"};
+const char *const solver_methods[SOLVER_METHODS] = {"bicgstab", "cg", "block-cg", "gcr"};
 const char smooth_gauge[] = "builtin:weak:4x4x4x4:3";
 
 void open_smooth(qk_rig_t *rig) {

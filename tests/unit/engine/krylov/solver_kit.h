@@ -7,7 +7,7 @@
 
 #include "tests/support/rig.h"
 
-enum { SOLVER_METHODS = 3 };
+enum { SOLVER_METHODS = 4 };
 extern const char *const solver_methods[SOLVER_METHODS];
 
 /* 4^4 of mass 0.1, csw 1.2, antiperiodic; and its links. */

@@ -23,6 +23,8 @@ static qk_status_t life(qk_rig_t *rig, const void *method) {
   if (!status) status = qk_operator_create(&rig->dev, work, rig->links, &wilson, &op, &err);
   if (!status) status = qk_solver_create(op, work, &params, &solver, &err);
   for (int i = 0; !status && i < 2; i++) {
+    status = qk_solver_set_group(solver, i, 1);
+    if (status) break;
     qk_source_args_t s = {.lat = rig->geom.lat, .field = qk_solver_rhs(solver, i)->v};
     s.colour = i;
     status = rig->dev.ops->source(rig->dev.ctx, &s);
@@ -50,6 +52,14 @@ Test(engine_faults, host_memory) {
   fail_everywhere("alloc", "cg", QK_NO_MEMORY);
 }
 
+Test(engine_faults, memory_of_block_cg) {
+  fail_everywhere("device-alloc", "block-cg", QK_DEVICE_MEMORY);
+  fail_everywhere("alloc", "block-cg", QK_NO_MEMORY);
+}
+
+Test(engine_faults, device_calls_of_block_cg) {
+  fail_everywhere("device-call", "block-cg", QK_DEVICE_ERROR);
+}
 Test(engine_faults, device_calls_of_bicgstab) {
   fail_everywhere("device-call", "bicgstab", QK_DEVICE_ERROR);
 }

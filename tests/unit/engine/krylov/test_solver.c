@@ -46,7 +46,7 @@ Test(solver, agrees_with_elimination_on_2x2x2x2) {
   rig_random(&rig, 100, exact);
   dense_solve(192, m, (double complex *)exact);
   free(m);
-  for (int k = 0; k < 3; k++)
+  for (int k = 0; k < SOLVER_METHODS; k++)
     for (int p = 0; p < 3; p++) {
       qk_solver_t *solver = rig_solver(&rig, solver_methods[k], (qk_prec_t)p, 3);
       put_and_fill(&rig, solver, 1, 100, 1e-12, 1000);
@@ -65,7 +65,7 @@ Test(solver, takes_sources_of_any_size) {
   const double factor[] = {1e-130, 1e-30, 1, 1e30, 1e130};
   qk_rig_t rig;
   open_smooth(&rig);
-  for (int k = 0; k < 3; k++) {
+  for (int k = 0; k < SOLVER_METHODS; k++) {
     qk_solver_t *solver = rig_solver(&rig, solver_methods[k], QK_HALF, 5);
     for (int i = 0; i < 5; i++) put_source(&rig, solver, i, 7, factor[i]);
     for (int i = 0; i < 5; i++) fill_slot(solver, i, 1e-10, 1000);
@@ -108,7 +108,7 @@ static void run_with(qk_rig_t *rig, const char *method, qk_prec_t inner, extra_f
 }
 
 static void expect_untouched(qk_rig_t *rig, extra_fn *extra) {
-  for (int k = 0; k < 3; k++)
+  for (int k = 0; k < SOLVER_METHODS; k++)
     for (int p = 0; p < 3; p++) {
       double *alone[3], *beside[3];
       int64_t n[3], m[3];
@@ -185,7 +185,7 @@ static int64_t run_compact(qk_rig_t *rig, const char *method, qk_prec_t inner, b
 Test(solver, a_compact_one_has_the_same_bits) {
   qk_rig_t rig;
   open_smooth(&rig);
-  for (int k = 0; k < 3; k++)
+  for (int k = 0; k < SOLVER_METHODS; k++)
     for (int p = QK_SINGLE; p <= QK_HALF; p++) {
       double *wide[5], *compact[5];
       const int64_t kept = run_compact(&rig, solver_methods[k], (qk_prec_t)p, false, wide) -
@@ -251,7 +251,7 @@ Test(solver, breakdown_ends_one_slot_and_leaves_the_others_bit_identical) {
   qk_rig_t rig;
   rig_open(&rig, NULL, "builtin:unit:4x4x4x4", NULL);
   rig_operator(&rig, 0, 0, 1);
-  for (int k = 0; k < 3; k++)
+  for (int k = 0; k < SOLVER_METHODS; k++)
     for (int p = 0; p < 3; p++) {
       double *x[2][3];
       for (int beside = 0; beside < 2; beside++) {
@@ -288,7 +288,7 @@ Test(solver, breakdown_ends_one_slot_and_leaves_the_others_bit_identical) {
 Test(solver, slot_filled_later_or_elsewhere_has_the_same_bits) {
   qk_rig_t rig;
   open_smooth(&rig);
-  for (int k = 0; k < 3; k++)
+  for (int k = 0; k < SOLVER_METHODS; k++)
     for (int p = 0; p < 3; p++) {
       double *x[3];
       qk_solver_t *solver = rig_solver(&rig, solver_methods[k], (qk_prec_t)p, 10);
@@ -343,7 +343,7 @@ Test(solver, zero_source_has_the_zero_solution_at_once) {
 Test(solver, cancelled_slot_stops_and_keeps_its_best_solution) {
   qk_rig_t rig;
   open_smooth(&rig);
-  for (int k = 0; k < 3; k++) {
+  for (int k = 0; k < SOLVER_METHODS; k++) {
     qk_solver_t *solver = rig_solver(&rig, solver_methods[k], QK_HALF, 2);
     for (int i = 0; i < 2; i++) put_source(&rig, solver, i, 20 + i, 1);
     for (int i = 0; i < 2; i++) fill_slot(solver, i, 1e-11, 1000);
@@ -370,7 +370,7 @@ Test(solver, cancelled_slot_stops_and_keeps_its_best_solution) {
 Test(solver, limit_and_impossible_tolerance_end_as_not_converged) {
   qk_rig_t rig;
   open_smooth(&rig);
-  for (int k = 0; k < 3; k++)
+  for (int k = 0; k < SOLVER_METHODS; k++)
     for (int p = 0; p < 3; p++) {
       qk_solver_t *solver = rig_solver(&rig, solver_methods[k], (qk_prec_t)p, 2);
       for (int i = 0; i < 2; i++) put_source(&rig, solver, i, 20 + i, 1);
@@ -416,7 +416,7 @@ Test(solver, thousand_solves_leave_memory_where_it_was) {
   qk_rig_t rig;
   rig_open(&rig, NULL, "builtin:weak:2x2x2x4:3", NULL);
   rig_operator(&rig, 0.5, 1, -1);
-  for (int k = 0; k < 3; k++) {
+  for (int k = 0; k < SOLVER_METHODS; k++) {
     int64_t host = 0, device = 0;
     for (int round = 0; round < 44; round++) {
       qk_solver_t *solver = rig_solver(&rig, solver_methods[k], round % 2 ? QK_HALF : QK_SINGLE, 8);

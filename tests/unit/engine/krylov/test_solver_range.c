@@ -130,7 +130,7 @@ Test(solver_range, what_cannot_be_solved_for_is_named_with_its_place) {
   enum { N = sizeof single / sizeof *single };
   qk_rig_t rig;
   open_smooth(&rig);
-  for (int k = 0; k < 3; k++) {
+  for (int k = 0; k < SOLVER_METHODS; k++) {
     qk_solver_t *solver = rig_solver(&rig, solver_methods[k], QK_SINGLE, N);
     for (int i = 0; i < N; i++) put_single(&rig, solver, i, &single[i]);
     for (int i = 0; i < N; i++) cr_assert_eq(qk_solver_fill(solver, i, single[i].tol, 1000), QK_OK);
