@@ -2,6 +2,7 @@
  * Every allocation and every device call of setting up an operator, solving, and cancelling fails
  * once: each failure comes back as its status and nothing stays behind.
  */
+#include "daemon/engine/krylov/multishift.h"
 #include "tests/support/faults.h"
 #include "tests/support/values.h"
 
@@ -65,6 +66,48 @@ Test(engine_faults, device_calls_of_bicgstab) {
 }
 Test(engine_faults, device_calls_of_gcr) {
   fail_everywhere("device-call", "gcr", QK_DEVICE_ERROR);
+}
+
+static qk_status_t make_fields(const qk_operator_t *op, qk_field_t **field, int n) {
+  for (int i = 0; i < n; i++) {
+    const qk_status_t status = qk_field_create(op->dev, QK_DOUBLE, 1, op->system, &field[i]);
+    if (status) return status;
+  }
+  return QK_OK;
+}
+
+static qk_status_t life_of_multishift(qk_rig_t *rig, const void *unused) {
+  (void)unused;
+  qk_err_t err = {0};
+  qk_work_t *work = NULL;
+  qk_operator_t *op = NULL;
+  qk_multishift_t *solver = NULL;
+  qk_field_t *f[3] = {NULL};
+  qk_shifted_t result[2];
+  const qk_action_params_t wilson = params_wilson(0.5, 1, -1);
+  qk_status_t status = qk_work_create(&rig->dev, &work);
+  if (!status) status = qk_operator_create(&rig->dev, work, rig->links, &wilson, &op, &err);
+  if (status) goto end;
+  const qk_multishift_params_t params = {.system = qk_normal_system(op),
+                                         .inner = QK_SINGLE,
+                                         .nrhs = 1,
+                                         .nshift = 2,
+                                         .shift = {0, 0.5}};
+  status = qk_multishift_create(&params, &solver, &err);
+  if (!status) status = make_fields(op, f, 3);
+  if (!status) status = qk_multishift_solve(solver, f[0], f + 1, 0.01, 4, result, NULL);
+  for (int i = 0; i < 3; i++) qk_field_destroy(f[i]);
+  qk_multishift_destroy(solver);
+  op->ops->destroy(op);
+end:
+  qk_work_destroy(work);
+  return status;
+}
+
+Test(engine_faults, of_multishift) {
+  static const char gauge[] = "builtin:weak:2x2x2x4:1";
+  rig_fail_everywhere(gauge, "device-call", QK_DEVICE_ERROR, 0, life_of_multishift, NULL);
+  rig_fail_everywhere(gauge, "device-alloc", QK_DEVICE_MEMORY, 0, life_of_multishift, NULL);
 }
 
 /* Exponential clover with an open boundary: what an operator makes for these alone. */
