@@ -43,6 +43,7 @@ enum {
   QK_SITE_REALS_MAX = 1152,              /* of a field of any action */
   QK_MOMENTA_MAX = 128,                  /* of a contraction */
   QK_CHANNELS_MAX = 512,                 /* of a contraction */
+  QK_WALL_TIMES_MAX = 512,               /* time slices of WALL_SUMS */
   QK_SMEAR_STEPS_MAX = 1000,             /* Gaussian smearing */
   QK_LINK_STEPS_MAX = 100,               /* link smearing */
 

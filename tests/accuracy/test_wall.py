@@ -43,11 +43,19 @@ class Lattice:
             subprocess.run([quark_gauge, 'convert', self.gauge, path], check=True, stdout=subprocess.DEVNULL)
             self.links, _ = ref.load_any(path)
 
+    def load(self, parameter, **more):
+        e = Engine(self.engine, self.ranks)
+        try:
+            e.load(self.gauge, action='moebius', solver='cg', inner='PRECISION_DOUBLE', parameter=parameter, **more)
+            e.ready()
+        except BaseException:
+            e.__exit__()
+            raise
+        return e
+
     def solve(self, parameter, sources, tol):
         """Solutions and what the engine says of them."""
-        with Engine(self.engine, self.ranks) as e:
-            e.load(self.gauge, action='moebius', solver='cg', inner='PRECISION_DOUBLE', parameter=parameter)
-            e.ready()
+        with self.load(parameter) as e:
             ends = [e.solve(b, tol=tol) for b in sources]
         for _, end in ends:
             assert end.status == 0, end
@@ -90,6 +98,64 @@ def propagators_of_two_masses_are_related(engine, quark_gauge, ranks):
         worst = off((masses[1] - masses[0]) * both, light - heavy)
         print('# %s: off by %.1e' % (name, worst))
         assert worst < 1e-11, (name, worst)
+
+
+def by_time(f):
+    """Sums over sites of each time slice."""
+    return np.sum(f, axis=tuple(range(1, f.ndim)))
+
+
+def sums_of(op, eta):
+    """As RESULT has them, with numpy."""
+    psi = wall.solve(op, eta, 1e-12)
+    return dict(quark=by_time(wall.size(op.leave(psi))), midpoint=by_time(wall.size(op.midpoint(psi))),
+                axial=by_time(wall.axial_current(op, psi, eta, 3) if wall.has_axial(op) else np.full(op.shape[:4], np.nan)))
+
+
+@tap.test
+def quark_midpoint_and_axial_current_are_summed_over_time_slices(engine, quark_gauge, ranks):
+    """Without the slices in the middle where Ls is odd, without the current where there is none."""
+    lattice = Lattice(engine, quark_gauge, '2x2x2x4' if ranks == 1 else '2x2x2x8', ranks)
+    cases = {'Shamir, anisotropic': dict(b=1.0, c=0.0, omega=np.ones(4), xi0=2.5, nu=1.2), 'Moebius': dict(b=1.5, c=0.5, omega=np.ones(6)),
+             'Ls = 14': dict(b=0.7, c=0.2, omega=np.ones(14)), 'Ls = 3': dict(b=1.5, c=0.5, omega=np.ones(3)),
+             'zMoebius': dict(b=1.3, c=0.3, omega=OMEGA)}
+    for name, case in list(cases.items())[:None if ranks == 1 else 2]:
+        parameter, numbers = given(0.5, **case)
+        op = ref.DomainWall(lattice.links, ref.ANTIPERIODIC, numbers.pop('mass'), **numbers)
+        eta = random(op.shape, 7)
+        scales = (1, 2.0 ** 40) if name == 'Moebius' else (1,)
+        x, ends = lattice.solve(parameter, [s * eta for s in scales], 1e-13)
+        want = sums_of(op, eta)
+        for scale, quark, end in zip(scales, x, ends):
+            there = {k: np.array(getattr(end.wall, k)) / scale ** 2 for k in want}
+            assert np.allclose(there['quark'], by_time(wall.size(quark)) / scale ** 2, rtol=1e-12, atol=0), (name, there)
+            for key, sums in there.items():
+                defined = op.ls % 2 == 0 and (name != 'zMoebius' or key != 'axial') or key == 'quark'
+                assert len(sums) == (op.shape[0] if defined else 0), (name, key, sums)
+                if defined:
+                    worst = np.max(np.abs(sums - want[key])) / np.max(np.abs(want[key]))
+                    print('# %s, %s: off by %.1e' % (name, key, worst))
+                    assert worst < 1e-10, (name, key, sums, want[key])
+
+
+@tap.test
+def what_was_not_solved_has_no_sums(engine, quark_gauge, ranks):
+    """Of a zero source, and of one that is no number, in the slot of one that was solved; and of other actions."""
+    lattice = Lattice(engine, quark_gauge, '2x2x2x8', ranks)
+    b = random(lattice.links.shape[1:5] + (4, 3), 3)
+    bad = b.copy()
+    bad[1, 0, 0, 0, 0, 0] = np.nan
+    with lattice.load(slots=1, parameter=given(MASS, 1.0, 0.0, np.ones(4))[0]) as e:
+        assert e.solve(b)[1].HasField('wall')
+        for source in (np.zeros_like(b), bad):
+            end = e.solve(source)[1]
+            assert not end.HasField('wall'), end
+        end = e.solve(b, max_iter=1)[1]  # not converged, and there is a solution
+        assert end.status == 200 and len(end.wall.quark) == 8, end
+    with Engine(engine, ranks) as e:
+        e.load(lattice.gauge)
+        e.ready()
+        assert not e.solve(b)[1].HasField('wall')
 
 
 tap.run(sys.argv[1], sys.argv[2], int(sys.argv[3]) if len(sys.argv) > 3 else 1)

@@ -15,6 +15,11 @@ def surface(op, eta):
     return e
 
 
+def has_axial(op):
+    """Whether the current is defined: Ls is even, b and c are real and the same on all slices."""
+    return op.ls % 2 == 0 and np.ptp(op.b) == 0 == np.ptp(op.c) and not op.b.imag.any() and not op.c.imag.any()
+
+
 def axial_current(op, psi, eta, mu):
     """Conserved axial current of M psi = enter(eta) at each site, with the pseudoscalar source eta, spins and colours summed over. With
     b, c real and the same on all slices, and phi = M'^-1 B5^-1 e = (B5 psi + c e) / (b + c), B5 = b + c Delta, e = surface(eta):
@@ -25,7 +30,7 @@ def axial_current(op, psi, eta, mu):
 
     Shamir: phi = psi (Furman, Shamir, hep-lat/9405004)."""
     b, c = op.b[0], op.c[0]
-    assert op.ls % 2 == 0 and np.all(op.b == b) and np.all(op.c == c) and b.imag == 0 == c.imag
+    assert has_axial(op)
     phi = (b * psi + c * op.delta(psi) + c * surface(op, eta)) / (b + c)
     link = op.wilson.fwd[mu] / op.wilson.hop[mu]                          # transposed, with the boundary factor
     sign = np.where(np.arange(op.ls) < op.ls // 2, -1, 1)
@@ -59,6 +64,17 @@ def dense_wilson(op):
     """D = D_W(-M5)"""
     n = op.wilson.n
     return np.stack([op.wilson.apply(e).ravel() for e in np.eye(n, dtype=complex)], -1)
+
+
+def solve(op, eta, tol):
+    """psi of M psi = enter(eta), with a dense D, which is faster on small lattices."""
+    d = dense_wilson(op)
+    adjoint, plain = d.conj().T.copy(), op.d
+    op.d = lambda psi, dagger=False: (psi.reshape(op.ls, -1) @ (adjoint if dagger else d).T).reshape(psi.shape)
+    try:
+        return op.solve5(op.enter(eta), tol)
+    finally:
+        op.d = plain
 
 
 def dense_gamma5(op):

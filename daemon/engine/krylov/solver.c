@@ -8,6 +8,7 @@
 #include "daemon/base/clock.h"
 #include "daemon/base/mem.h"
 #include "daemon/engine/krylov/solver_impl.h"
+#include "proto/limits.h"
 
 static const qk_method_t *const methods[] = {&qk_method_bicgstab, &qk_method_cg,
                                              &qk_method_block_cg, &qk_method_gcr};
@@ -232,6 +233,16 @@ static qk_status_t create_recursion(qk_solver_t *s) {
   return status ? status : s->method->create(s);
 }
 
+static size_t wall_numbers(const qk_solver_t *s) {
+  return (size_t)QK_WALL_SUMS * (size_t)s->dev->geom->global[3];
+}
+
+static qk_status_t create_walls(qk_solver_t *s) {
+  if (s->dev->geom->global[3] > QK_WALL_TIMES_MAX) return QK_OK;
+  s->walls = qk_calloc((size_t)s->nslot * wall_numbers(s), sizeof *s->walls);
+  return s->walls ? QK_OK : QK_NO_MEMORY;
+}
+
 qk_status_t qk_solver_make(qk_operator_t *op, qk_work_t *work, const qk_solver_params_t *params,
                            bool system, qk_solver_t **solver, qk_err_t *err) {
   qk_solver_t *s = qk_calloc(1, sizeof *s);
@@ -244,6 +255,7 @@ qk_status_t qk_solver_make(qk_operator_t *op, qk_work_t *work, const qk_solver_p
   s->trace = qk_calloc((size_t)s->check * s->nslot, sizeof *s->trace);
   status = s->trace ? QK_OK : QK_NO_MEMORY;
   if (!status && system) status = qk_system_create(s);
+  if (!status && system && op->ops->wall_sums) status = create_walls(s);
   if (!status) status = create_recursion(s);
   status = qk_comm_agree(s->dev->geom->comm, status, err);
   if (status) {
@@ -274,6 +286,7 @@ void qk_solver_destroy(qk_solver_t *s) {
   qk_system_destroy(s);
   if (s->mask_host) ops->free_host(s->dev->ctx, s->mask_host);
   if (s->mask) ops->free(s->dev->ctx, s->mask);
+  qk_free(s->walls);
   qk_free(s->trace);
   qk_free(s);
 }
@@ -285,6 +298,9 @@ qk_field_t *qk_solver_rhs(qk_solver_t *s, int slot) {
 }
 const qk_field_t *qk_solver_solution(qk_solver_t *s, int slot) {
   return s->system[slot].b;
+}
+const double *qk_solver_wall_sums(const qk_solver_t *s, int slot) {
+  return qk_solver_walls(s, slot);
 }
 const qk_slot_t *qk_solver_slot(const qk_solver_t *s, int slot) {
   return &s->slot[slot];
@@ -300,6 +316,11 @@ void qk_solver_end_slot(qk_solver_t *s, int slot, qk_status_t status) {
   s->slot[slot].state = QK_SLOT_ENDED;
   s->slot[slot].status = status;
   s->slot[slot].seconds = qk_clock_now() - s->w[slot].filled_at;
+}
+
+static void forget_walls(qk_solver_t *s, int i) {
+  double *sums = qk_solver_walls(s, i);
+  for (size_t k = 0; sums && k < wall_numbers(s); k++) sums[k] = NAN;
 }
 
 /* Slot i of the mask is reset; those with nothing to solve end here and leave the mask. norm2 in
@@ -318,6 +339,7 @@ static void take_slots(qk_solver_t *s, uint8_t *mask, uint8_t *empty, const doub
     slot->nhistory = 0;
     slot->seconds = 0;
     qk_stop_begin(slot, w);
+    forget_walls(s, i);
     slot->norm_b = ldexp(norm, lifted[i]);
     if (!isfinite(slot->norm_b)) slot->norm_b = NAN;
     slot->residual = 1;

@@ -102,6 +102,9 @@ void qk_solver_destroy(qk_solver_t *solver); /* NULL-safe */
 qk_field_t *qk_solver_rhs(qk_solver_t *solver, int slot);
 /* The solution of a slot, valid from its end until it is cleared (full, double, one column). */
 const qk_field_t *qk_solver_solution(qk_solver_t *solver, int slot);
+/* Of it, as long: sums [qk_wall_sum_t][T] (operator.h: wall_sums), NaN without a solve. NULL: there
+ * are none, or T is over QK_WALL_TIMES_MAX. */
+const double *qk_solver_wall_sums(const qk_solver_t *solver, int slot);
 
 /* The flavour of what a free slot is filled with next, 1 or -1 (operator.h); every slot begins with
  * 1. QK_BAD_ARGUMENT changes nothing: another number, or a slot that is not free. */

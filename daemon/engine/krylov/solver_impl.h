@@ -105,6 +105,7 @@ struct qk_solver {
   qk_status_t failed; /* in cancel, which has no status to return: the next call does */
 
   double *trace; /* [check][nslot] */
+  double *walls; /* [nslot][QK_WALL_SUMS][T]; NULL: there are no such sums */
   bool broken[QK_MAX_RHS];
   qk_slot_t slot[QK_MAX_RHS];
   qk_slot_work_t w[QK_MAX_RHS];
@@ -118,6 +119,11 @@ enum { QK_SOLVER_NORM, QK_SOLVER_FACTOR, QK_SOLVER_OWN };
 /* qk_solver_create; without `system` there are no fields in double, for relaxation. */
 qk_status_t qk_solver_make(qk_operator_t *op, qk_work_t *work, const qk_solver_params_t *params,
                            bool system, qk_solver_t **solver, qk_err_t *err);
+
+/* Of slot i. */
+static inline double *qk_solver_walls(const qk_solver_t *s, int i) {
+  return s->walls ? s->walls + (ptrdiff_t)i * QK_WALL_SUMS * s->dev->geom->global[3] : NULL;
+}
 
 static inline void qk_solver_gather(qk_solver_t *s, const uint8_t *mask) {
   if (s->method->gather) s->method->gather(s, mask);

@@ -385,9 +385,20 @@ double qk_system_reconstruct(qk_solver_t *s, int i) {
   return m->kind == QK_MEASURE_UNIT ? n2[i] * m->unit * m->unit : n2[i];
 }
 
+/* Sums of the solution in `full`, in units of the source as it was. */
+static void sum_walls(qk_solver_t *s, int i) {
+  double *sums = qk_solver_walls(s, i);
+  if (!sums) return;
+  const int n = QK_WALL_SUMS * s->dev->geom->global[3];
+  if (qk_dev_ok(s->dev))
+    qk_dev_note(s->dev, s->op->ops->wall_sums(s->op, s->system[i].b, s->full, sums));
+  for (int k = 0; k < n; k++) sums[k] = ldexp(sums[k], 2 * s->w[i].exponent);
+}
+
 void qk_system_end(qk_solver_t *s, int i) {
   qk_field_t *source = s->system[i].b;
   if (s->op->outer) {
+    sum_walls(s, i);
     if (qk_dev_ok(s->dev)) qk_dev_note(s->dev, s->op->ops->leave(s->op, source, s->full));
   } else {
     s->system[i].b = s->full;

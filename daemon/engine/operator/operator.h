@@ -24,6 +24,14 @@
 
 typedef struct qk_operator qk_operator_t;
 
+/* What is summed of a solution of domain wall fermions (docs/physics.md). */
+typedef enum qk_wall_sum {
+  QK_WALL_QUARK,    /* |q|^2 */
+  QK_WALL_MIDPOINT, /* |mid|^2: Ls even */
+  QK_WALL_AXIAL,    /* conserved axial current A_t: b and c real, and the same on all slices */
+  QK_WALL_SUMS
+} qk_wall_sum_t;
+
 typedef struct qk_operator_ops {
   /* out = M in, or M^+ in; full fields. x given: out = x + c M in (fused; c = -1: a residual). */
   qk_status_t (*apply)(qk_operator_t *op, qk_field_t *out, const qk_field_t *in, bool dagger,
@@ -75,6 +83,11 @@ typedef struct qk_operator_ops {
    * without. */
   qk_status_t (*enter)(qk_operator_t *op, qk_field_t *b, const qk_field_t *source);
   qk_status_t (*leave)(qk_operator_t *op, qk_field_t *solution, const qk_field_t *x);
+  /* Of an operator with `outer`, of domain wall fermions: sums over the sites of each time slice
+   * t = 0 .. T-1, out[qk_wall_sum_t][T], the same on all ranks; source and x in double, of one
+   * right-hand side. NaN where a sum is not defined. Waits. NULL without. */
+  qk_status_t (*wall_sums)(qk_operator_t *op, const qk_field_t *source, const qk_field_t *x,
+                           double *out);
   void (*destroy)(qk_operator_t *op);
 } qk_operator_ops_t;
 

@@ -3,9 +3,41 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/base/mem.h"
+
 qk_status_t qk_entry_explain(const qk_inflight_t *inflight, qk_status_t status, qk_err_t *err) {
   return qk_device_explain(&inflight->setup->dev, status, err);
 }
+
+/* ---- wall sums ------------------------------------------------------------------------------- */
+
+static size_t wall_numbers(const qk_inflight_t *inflight) {
+  return (size_t)QK_WALL_SUMS * (size_t)inflight->setup->geom.global[3];
+}
+
+qk_status_t qk_entry_make_walls(qk_inflight_t *inflight) {
+  if (!qk_solver_wall_sums(inflight->setup->solver, 0)) return QK_OK;
+  for (int i = 0; i < qk_loaded_inflight(inflight->setup); i++) {
+    double **walls = &inflight->entry[i].walls;
+    *walls = qk_calloc(wall_numbers(inflight), sizeof **walls);
+    if (!*walls) return QK_NO_MEMORY;
+  }
+  return QK_OK;
+}
+
+void qk_entry_free_walls(qk_inflight_t *inflight) {
+  for (int i = 0; i < QK_INFLIGHT_MAX; i++) qk_free(inflight->entry[i].walls);
+}
+
+void qk_entry_take_walls(const qk_inflight_t *inflight, qk_inflight_entry_t *entry) {
+  const double *walls = qk_solver_wall_sums(entry->solver, entry->slot);
+  if (!walls || !entry->walls) return;
+  memcpy(entry->walls, walls, wall_numbers(inflight) * sizeof *walls);
+  entry->result.walls = entry->walls;
+  entry->result.times = inflight->setup->geom.global[3];
+}
+
+/* ---- the queue ------------------------------------------------------------------------------- */
 
 void qk_entry_leave_queue(qk_inflight_t *inflight, int entry) {
   int n = 0;

@@ -25,6 +25,7 @@ typedef struct qk_inflight_entry {
   int slot;             /* SOLVING */
   qk_measure_t measure; /* SOLVING */
   qk_result_t result;   /* LEAVING, ENDED */
+  double *walls;        /* of result: wall sums; NULL: there never are any */
 } qk_inflight_entry_t;
 
 struct qk_inflight {
@@ -54,6 +55,12 @@ qk_status_t qk_entry_explain(const qk_inflight_t *inflight, qk_status_t status, 
 static inline bool qk_entry_solves(const qk_inflight_entry_t *entry) {
   return entry->fill.work == QUARK__WORK__WORK_SOLVE;
 }
+
+/* Memory for what the solver sums of solutions of domain wall fermions. */
+qk_status_t qk_entry_make_walls(qk_inflight_t *inflight);
+void qk_entry_free_walls(qk_inflight_t *inflight);
+/* Takes them over from the slot into the result. */
+void qk_entry_take_walls(const qk_inflight_t *inflight, qk_inflight_entry_t *entry);
 
 void qk_entry_leave_queue(qk_inflight_t *inflight, int entry);
 /* It ends without having been solved, or worked on. */

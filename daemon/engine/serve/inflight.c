@@ -37,7 +37,8 @@ static qk_status_t make_minus(qk_inflight_t *inflight) {
 }
 
 static qk_status_t make_memory(qk_inflight_t *inflight) {
-  const qk_status_t status = make_norms(inflight);
+  qk_status_t status = make_norms(inflight);
+  if (status == QK_OK) status = qk_entry_make_walls(inflight);
   return status != QK_OK || !inflight->setup->has_flavours ? status : make_minus(inflight);
 }
 
@@ -79,6 +80,7 @@ void qk_inflight_destroy(qk_inflight_t *inflight) {
   qk_works_fini(inflight);
   qk_staging_destroy(inflight->stage);
   for (int i = 0; i < QK_INFLIGHT_MAX; i++) qk_segment_close(&inflight->entry[i].out);
+  qk_entry_free_walls(inflight);
   if (inflight->norms_host != NULL) s->ops->free_host(s->ctx, inflight->norms_host);
   if (inflight->norms != NULL) s->ops->free(s->ctx, inflight->norms);
   if (inflight->minus != NULL) s->ops->free(s->ctx, inflight->minus);
@@ -516,6 +518,7 @@ static qk_status_t take_result(qk_inflight_t *inflight, int i, double norm2_x, q
                                 .applications = state->applications,
                                 .seconds = state->seconds};
   if (!has_solution(state->status)) return QK_OK;
+  qk_entry_take_walls(inflight, entry);
   qk_err_t verdict = {0};
   qk_status_t status = qk_outgoing_check(inflight->setup->work, &entry->fill,
                                          qk_solver_solution(entry->solver, entry->slot), norm2_x,

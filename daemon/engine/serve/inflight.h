@@ -36,6 +36,10 @@ typedef struct qk_result {
   double true_residual;   /* |b - M x| / |b| */
   double hq_residual;     /* of factor x; NaN: not asked for, or there was no solve */
   double norm_b, norm_x;  /* of M x = b, before the factor of the fill */
+  /* Of the solution, before that factor: [qk_wall_sum_t][times] (operator.h), NaN what is not
+   * defined; NULL: there are none. As long as the entry is not filled again. */
+  const double *walls;
+  int times;
   int64_t iterations, applications;
   double seconds;
   bool written; /* the segment of the fill holds the solution */

@@ -243,6 +243,15 @@ static qk_status_t as_told(qk_status_t status) {
   return status == QK_BUSY ? QK_NO_MEMORY : status;
 }
 
+/* Sums `which` where they are numbers. */
+static void tell_walls(const qk_result_t *result, qk_wall_sum_t which, double **at, size_t *n) {
+  const double *sum = result->walls + (ptrdiff_t)which * result->times;
+  for (int t = 0; t < result->times; t++)
+    if (!isfinite(sum[t])) return;
+  *at = (double *)sum;
+  *n = (size_t)result->times;
+}
+
 qk_status_t qk_report_fill_done(qk_channel_t *channel, const qk_result_t *result) {
   Quark__Engine__FillDone body = QUARK__ENGINE__FILL_DONE__INIT;
   body.entry = (uint32_t)result->entry;
@@ -259,6 +268,13 @@ qk_status_t qk_report_fill_done(qk_channel_t *channel, const qk_result_t *result
   body.norm_x = result->norm_x;
   body.has_hq_residual = !isnan(result->hq_residual);
   body.hq_residual = result->hq_residual;
+  Quark__WallSums walls = QUARK__WALL_SUMS__INIT;
+  if (result->walls != NULL) {
+    tell_walls(result, QK_WALL_QUARK, &walls.quark, &walls.n_quark);
+    tell_walls(result, QK_WALL_MIDPOINT, &walls.midpoint, &walls.n_midpoint);
+    tell_walls(result, QK_WALL_AXIAL, &walls.axial, &walls.n_axial);
+    if (walls.n_quark > 0) body.wall = &walls;
+  }
   return send_if(channel, &ENVELOPE(FILL_DONE, fill_done, &body));
 }
 

@@ -86,8 +86,12 @@ static int slices_of(const qk_plan_input_t *in) {
 /* Of all precisions that the operator holds. */
 static int64_t operator_faces(const qk_plan_input_t *in) {
   int64_t bytes = 0;
-  for (int p = 0; p < QK_PRECS; p++)
-    if (in->params->want[p]) bytes += faces(in->geom, (qk_prec_t)p, in->nslot * slices_of(in), 6);
+  for (int p = 0; p < QK_PRECS; p++) {
+    int columns = in->nslot * slices_of(in);
+    if (p == QK_DOUBLE && slices_of(in) > 1 && columns < QK_PROPAGATOR_COLUMNS)
+      columns = QK_PROPAGATOR_COLUMNS;
+    if (in->params->want[p]) bytes += faces(in->geom, (qk_prec_t)p, columns, 6);
+  }
   return bytes;
 }
 
@@ -138,7 +142,8 @@ static int64_t solver_bytes(const qk_plan_input_t *in, const qk_geom_t *geom, in
 
 /* Its work fields; what is not reserved at the same time shares their room. While slots begin or
  * are updated: two halves in double for each contiguous column, or for one, and its right-hand
- * side, and an odd half inside the operator; while one ends: a field. In an application an odd half
+ * side, and an odd half inside the operator; while one ends: a field, or two of twelve columns that
+ * sums of five dimensions are made of. In an application an odd half
  * (with M^+ an even one, too), or in half with a preconditioner both sides of it in single. An
  * operator on several vectors has one half more, also in what an ended slot needs, and a sweep of
  * multigrid over them three halves (cycle_vectors.h), or four. */
@@ -157,8 +162,10 @@ static int64_t solver_work(const qk_plan_input_t *in, const qk_geom_t *geom, int
     beneath = half + max(beneath, (3 + 2 + more) * one);
   }
   const int64_t updating = (compact ? 2 + 1 : 2 * beside) * half + beneath;
-  const int64_t ending = full + 2 * more * half;
   const bool five = geom->ls > 1;
+  const int measured = five ? (QK_PROPAGATOR_COLUMNS + geom->ls - 1) / geom->ls : 0;
+  const int64_t ending =
+      max(full + 2 * more * half, five ? 2 * field(geom, QK_DOUBLE, measured, QK_FULL) : 0);
   const int64_t entering = five ? full + half + (compact ? half : 0) : 0;
   int64_t applying = (in->method == QK_SOLVER_CG && !five ? 2 : 1) * inner + more * inner;
   if (wide_correction(in))

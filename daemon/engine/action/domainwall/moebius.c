@@ -25,6 +25,7 @@
 #include "daemon/base/mem.h"
 #include "daemon/engine/action/composed.h"
 #include "daemon/engine/action/domainwall/slices.h"
+#include "daemon/engine/action/domainwall/sums.h"
 #include "daemon/engine/action/links.h"
 #include "daemon/engine/action/local.h"
 
@@ -36,6 +37,7 @@ typedef struct wall {
   qk_mix_t enter;            /* b = enter eta + sum_k from_d[k] D project[k] eta */
   qk_mix_t project[2], from_d[2];
   qk_mix_t leave; /* the quark, of psi' */
+  qk_sums_t *sums;
 } wall_t;
 
 static const qk_spinor_t none = {.data = NULL};
@@ -184,11 +186,20 @@ static qk_status_t wall_leave(qk_operator_t *op, qk_field_t *quark, const qk_fie
   return qk_dev_status(op->dev);
 }
 
+static qk_status_t wall_wall_sums(qk_operator_t *op, const qk_field_t *source, const qk_field_t *x,
+                                  double *out) {
+  wall_t *w = (wall_t *)op;
+  if (!is_outer(w, source, x) || source->v.nrhs != 1 || x->v.prec != QK_DOUBLE)
+    return QK_BAD_ARGUMENT;
+  return qk_sums_take(w->sums, op->work, source, x, out);
+}
+
 /* ---- life ------------------------------------------------------------------------------------ */
 
 static void free_matrices(wall_t *w) {
   qk_mix_t *all[] = {&w->t[0],       &w->t[1],       &w->inverse[0], &w->inverse[1], &w->enter,
                      &w->project[0], &w->project[1], &w->from_d[0],  &w->from_d[1],  &w->leave};
+  qk_sums_destroy(w->sums);
   for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) qk_mix_destroy(&w->made.dev, all[i]);
 }
 
@@ -214,6 +225,7 @@ static const qk_operator_ops_t wall_ops = {.apply = qk_composed_apply,
                                            .diag = wall_diag,
                                            .enter = wall_enter,
                                            .leave = wall_leave,
+                                           .wall_sums = wall_wall_sums,
                                            .destroy = wall_destroy};
 
 /* ---- matrices -------------------------------------------------------------------------------- */
@@ -314,6 +326,22 @@ static qk_status_t make_matrices(const numbers_t *n, matrices_t *m) {
   return status;
 }
 
+/* b and c are real, and the same on all slices: the axial current is defined. */
+static bool is_uniform(const numbers_t *n) {
+  bool same = cimag(n->b[0]) == 0 && cimag(n->c[0]) == 0 && n->b[0] + n->c[0] != 0;
+  for (int s = 1; s < n->ls; s++) same = same && n->b[s] == n->b[0] && n->c[s] == n->c[0];
+  return same;
+}
+
+static qk_status_t make_sums(wall_t *w, const numbers_t *n, const matrices_t *m) {
+  const qk_sums_in_t in = {.ls = n->ls,
+                           .is_uniform = is_uniform(n),
+                           .b = creal(n->b[0]),
+                           .c = creal(n->c[0]),
+                           .five = &m->five};
+  return qk_sums_create(w->made.op.base, &in, &w->sums);
+}
+
 /* D takes part in right-hand sides of M. */
 static bool uses_d(const numbers_t *n) {
   return n->c[0] != 0 || n->c[n->ls - 1] != 0;
@@ -363,9 +391,10 @@ static qk_status_t make(const numbers_t *n, wall_t *w) {
   matrices_t *m = qk_malloc(sizeof *m);
   if (!m) return QK_NO_MEMORY;
   const qk_status_t status = make_matrices(n, m);
-  const qk_status_t uploaded = status == QK_OK ? upload(w, n, m) : status;
+  qk_status_t made = status == QK_OK ? upload(w, n, m) : status;
+  if (made == QK_OK) made = make_sums(w, n, m);
   qk_free(m);
-  return uploaded;
+  return made;
 }
 
 static qk_status_t compose(const qk_action_params_t *params, qk_operator_t *base,
@@ -431,11 +460,11 @@ static bool all_zero(const qk_values_t *v, const char *key) {
   return n == 0;
 }
 
-/* Of the matrices: T and T^-1 with their adjoints, those of sources, that of solutions. */
+/* Of the matrices: T and T^-1 with their adjoints, those of sources, that of solutions; of what is
+ * measured. */
 static int64_t bytes(const qk_ops_t *ops, const qk_lattice_t *lat, const qk_action_params_t *params,
                      bool making) {
   (void)ops;
-  (void)lat;
   (void)making;
   numbers_t n;
   read_numbers(&params->values, &n);
@@ -444,7 +473,8 @@ static int64_t bytes(const qk_ops_t *ops, const qk_lattice_t *lat, const qk_acti
   const double complex c[2] = {n.c[0], n.c[n.ls - 1]};
   for (int k = 0; k < 2 && uses_d(&n); k++)
     sources += qk_mix_bytes(1, 1, true) + qk_mix_bytes(n.ls, 1, cimag(c[k]) == 0);
-  return 4 * qk_mix_bytes(n.ls, n.ls, real) + sources + qk_mix_bytes(1, n.ls, real);
+  return 4 * qk_mix_bytes(n.ls, n.ls, real) + sources + qk_mix_bytes(1, n.ls, real) +
+         qk_sums_bytes(lat, n.ls, is_uniform(&n), creal(n.c[0]), real);
 }
 
 /* P+- eta, and D of that. */
