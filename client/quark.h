@@ -1,7 +1,7 @@
 /*
  * quark.h: libquark, the client library of quarkd. This header is the whole interface;
- * it includes quark_buffer.h, uploads without a copy, and quark_daemon.h, the daemon itself: its
- * state and its setups.
+ * it includes quark_buffer.h, uploads without a copy, quark_wall.h, sums of domain wall fermions,
+ * and quark_daemon.h, the daemon itself: its state and its setups.
  *
  * The daemon solves M x = b for fields b, the right-hand sides (RHS). A request is a set of RHS,
  * numbered from 0, with one tolerance. A connection carries many requests. The order of calls:
@@ -586,5 +586,6 @@ QUARK_API quark_code_t quark_event_next(quark_connection_t *conn, int64_t timeou
 
 #include "quark_buffer.h"
 #include "quark_daemon.h"
+#include "quark_wall.h"
 
 #endif

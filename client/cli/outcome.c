@@ -7,6 +7,43 @@
 #include "client/analysis/smearing.h"
 #include "client/cli/operator.h"
 #include "client/cli/solving.h"
+#include "client/cli/table.h"
+
+/* ---- sums of domain wall fermions ---- */
+
+_Static_assert((int)QK_WALL_QUARK == (int)QUARK_WALL_QUARK &&
+                   (int)QK_WALL_MIDPOINT == (int)QUARK_WALL_MIDPOINT &&
+                   (int)QK_WALL_AXIAL == (int)QUARK_WALL_AXIAL,
+               "sums as libquark has them");
+
+int ctl_wall_time(const quark_column_t *column, int64_t n, quark_source_t source) {
+  const bool has =
+      source == QUARK_POINT || source == QUARK_WALL || source == QUARK_Z2 || source == QUARK_Z4;
+  if (!has || !column || n < 1 || column[0].t_every) return -1;
+  for (int64_t i = 1; i < n; i++)
+    if (column[i].t != column[0].t || column[i].t_every) return -1;
+  return column[0].t;
+}
+
+int ctl_wall_take(qk_wall_t *wall, quark_connection_t *conn, int64_t rhs,
+                  const quark_result_t *result) {
+  int code = 0;
+  if (result->status != QUARK_OK || wall->nt == 0) return 0;
+  double *sum = malloc((size_t)wall->nt * sizeof *sum);
+  if (!sum) code = EXIT_AGAIN;
+  for (int kind = 0; kind < QK_WALL_KINDS && code == 0; kind++) {
+    quark_error_t err;
+    uint32_t n = 0;
+    if (quark_wall_sums(conn, result->request, result->rhs, (quark_wall_t)kind, sum,
+                        (uint32_t)wall->nt, &n, &err) != QUARK_OK)
+      code = ctl_fail(&err);
+    else if (n == (uint32_t)wall->nt && !qk_wall_set(wall, rhs, kind, sum))
+      code = EXIT_AGAIN;
+  }
+  free(sum);
+  if (code == EXIT_AGAIN) ctl_complain("no memory for sums over %d time slices", wall->nt);
+  return code;
+}
 
 /* ---- the output file ---- */
 
@@ -113,6 +150,9 @@ int ctl_outcome_open(const ctl_work_t *work, bool ack, ctl_outcome_t *o) {
     return ctl_fail_file(&err);
   o->field_bytes = (size_t)dims[0] * dims[1] * dims[2] * dims[3] * work->report.setup.site_reals *
                    ((size_t)ctl_work_bits(work) / 8);
+  qk_wall_init(&o->wall, work->nrhs, (int)dims[3],
+               ctl_wall_time(work->column, work->nrhs, work->params.source));
+  if (o->out) qk_fieldfile_set_wall(o->out, &o->wall);
   o->field = malloc(o->field_bytes);
   o->result = calloc((size_t)work->nrhs, sizeof *o->result);
   if (!o->field || !o->result) {
@@ -147,6 +187,7 @@ int ctl_outcome_take(ctl_outcome_t *o, int64_t rhs, const quark_result_t *result
     o->result[rhs].status = QUARK_EXPIRED;
     snprintf(o->result[rhs].text, sizeof o->result[rhs].text, "nobody fetched it in time");
   }
+  if (code == 0) code = ctl_wall_take(&o->wall, o->work->conn, rhs, result);
   return code ? code : set_column(o, rhs, &file_err);
 }
 
@@ -184,11 +225,11 @@ static int print_json(const ctl_outcome_t *o, double seconds) {
   for (int64_t i = 0; i < work->nrhs; i++) json_array_append_new(rhs, result_json(&o->result[i]));
   json_t *out = o->any_solution ? json_string(out_of(work)) : json_null();
   const quark_params_t *p = &work->params;
-  return ctl_print(json_pack("{s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "out", out, "source",
+  return ctl_print(json_pack("{s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "out", out, "source",
                              work->source, "tolerance", ctl_number(ctl_asked(p->tol)),
                              "tolerance_abs", ctl_number(ctl_asked(p->tol_abs)), "tolerance_hq",
                              ctl_number(ctl_asked(p->tol_hq)), "seconds", ctl_number(seconds),
-                             "clocks", clock_json(o), "rhs", rhs));
+                             "clocks", clock_json(o), "rhs", rhs, "wall", ctl_wall_json(&o->wall)));
 }
 
 /* Three digits or more, of milliseconds below a second. */
@@ -213,6 +254,7 @@ static void print_text(const ctl_outcome_t *o, double seconds) {
     char why[CTL_RESULT_MAX];
     printf("right-hand side %lld: %s\n", (long long)i, ctl_result_text(r, why));
   }
+  ctl_wall_print(&o->wall);
   printf("%lld of %lld %s, ", (long long)converged, (long long)work->nrhs,
          solves(work) ? "converged" : "done");
   if (solves(work) && !isnan(worst)) printf("largest residual %.3g, ", worst);
@@ -282,4 +324,5 @@ void ctl_outcome_close(ctl_outcome_t *o) {
   qk_fieldfile_close(o->out);
   free(o->field);
   free(o->result);
+  qk_wall_fini(&o->wall);
 }

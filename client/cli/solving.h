@@ -105,6 +105,7 @@ typedef struct ctl_outcome {
   ctl_writer_t *writer; /* NULL: the daemon writes the solutions */
   ctl_clocks_t clock;
   double begun;
+  qk_wall_t wall; /* sums of domain wall fermions; nt 0: not of this setup */
 } ctl_outcome_t;
 
 /* Whether the format of the output can hold what the work solves for: to be asked before anything
@@ -115,6 +116,12 @@ int ctl_outcome_fits(const ctl_work_t *work);
 int ctl_outcome_open(const ctl_work_t *work, bool ack, ctl_outcome_t *outcome);
 /* Takes the result of right-hand side rhs: fetches its solution and has it written. */
 int ctl_outcome_take(ctl_outcome_t *outcome, int64_t rhs, const quark_result_t *result);
+/* The time slice that all these sources are on; -1: there is none. */
+int ctl_wall_time(const quark_column_t *column, int64_t n, quark_source_t source);
+/* Takes the sums that came with the result of right-hand side rhs, if any did and it has converged.
+ * An exit code. */
+int ctl_wall_take(qk_wall_t *wall, quark_connection_t *conn, int64_t rhs,
+                  const quark_result_t *result);
 /* Tells whether writing has failed; drain: waits until all solutions that were taken are written.
  */
 int ctl_outcome_check(ctl_outcome_t *outcome);

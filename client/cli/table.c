@@ -159,3 +159,51 @@ int ctl_table_png(const char *path, const qk_corrpiece_t *piece, bool *drawn) {
   free(curves);
   return code;
 }
+
+/* ---- domain wall fermions ---- */
+
+static json_t *totals(const qk_wall_t *wall, int kind) {
+  if (!qk_wall_has(wall, kind)) return json_null();
+  json_t *list = json_array();
+  for (int t = 0; t < wall->nt; t++)
+    json_array_append_new(list, ctl_number(qk_wall_total(wall, kind, t)));
+  return list;
+}
+
+static json_t *ratios(const qk_wall_t *wall) {
+  if (!qk_wall_has(wall, QK_WALL_MIDPOINT)) return json_null();
+  json_t *list = json_array();
+  for (int t = 0; t < wall->nt; t++)
+    json_array_append_new(list, ctl_number(qk_wall_ratio(wall, t)));
+  return list;
+}
+
+static json_t *plateau(const qk_wall_t *wall) {
+  qk_plateau_t p;
+  if (!qk_wall_has(wall, QK_WALL_MIDPOINT) || !qk_wall_plateau(wall, &p)) return json_null();
+  return json_pack("{s:i, s:i, s:f, s:f, s:f}", "first", p.first, "last", p.last, "mean", p.mean,
+                   "least", p.least, "most", p.most);
+}
+
+json_t *ctl_wall_json(const qk_wall_t *wall) {
+  if (!qk_wall_has(wall, QK_WALL_QUARK)) return json_null();
+  return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "t0",
+                   wall->t0 < 0 ? json_null() : json_integer(wall->t0), "quark",
+                   totals(wall, QK_WALL_QUARK), "midpoint", totals(wall, QK_WALL_MIDPOINT), "axial",
+                   totals(wall, QK_WALL_AXIAL), "ratio", ratios(wall), "plateau", plateau(wall));
+}
+
+void ctl_wall_print(const qk_wall_t *wall) {
+  qk_plateau_t p;
+  if (!qk_wall_has(wall, QK_WALL_MIDPOINT)) return;
+  const bool axial = qk_wall_has(wall, QK_WALL_AXIAL);
+  printf("  t   R = |mid|^2 / |q|^2%s\n", axial ? "   axial current" : "");
+  for (int t = 0; t < wall->nt; t++) {
+    printf("%3d   %-20.8e", t, qk_wall_ratio(wall, t));
+    if (axial) printf(" %15.8e", qk_wall_total(wall, QK_WALL_AXIAL, t));
+    printf("\n");
+  }
+  if (qk_wall_plateau(wall, &p))
+    printf("residual mass %.4g, the mean of R over t = %d to %d from the source (%.4g to %.4g)\n",
+           p.mean, p.first, p.last, p.least, p.most);
+}

@@ -12,6 +12,7 @@
 
 #include "client/analysis/corrfile.h"
 #include "client/cli/plot.h"
+#include "client/files/wall.h"
 
 /* Prints a table for each channel and momentum. error: the piece with its errors, or NULL. draw:
  * with pictures in characters. */
@@ -23,6 +24,11 @@ json_t *ctl_table_json(const qk_corrpiece_t *piece);
 int ctl_table_png(const char *path, const qk_corrpiece_t *piece, bool *drawn);
 /* Draws n curves in the same way. */
 int ctl_picture(const char *path, const char *title, int n, const ctl_curve_t *curves, bool *drawn);
+
+/* Sums of domain wall fermions: one object, null where there are none; and R(t), the axial current
+ * and the residual mass in print, nothing where there are none. */
+json_t *ctl_wall_json(const qk_wall_t *wall);
+void ctl_wall_print(const qk_wall_t *wall);
 
 /* A list of numbers; null for those that are not finite. */
 json_t *ctl_numbers(const double *x, int n);

@@ -79,6 +79,10 @@ qk_status_t qk_fieldfile_set_column(qk_fieldfile_t *f, int64_t rhs, const qk_h5c
                 : qk_h5file_set_column(f->h5, rhs, column, err);
 }
 
+void qk_fieldfile_set_wall(qk_fieldfile_t *f, const qk_wall_t *wall) {
+  if (f->h5) qk_h5file_set_wall(f->h5, wall);
+}
+
 qk_status_t qk_fieldfile_commit(qk_fieldfile_t *f, qk_err_t *err) {
   return f->out ? qk_scidac_commit(f->out, err) : qk_h5file_commit(f->h5, err);
 }

@@ -12,6 +12,7 @@
 #include <stddef.h>
 
 #include "client/files/h5meta.h"
+#include "client/files/wall.h"
 #include "daemon/base/err.h"
 
 typedef enum qk_field_format { QK_FIELD_HDF5, QK_FIELD_SCIDAC, QK_FIELD_USQCD } qk_field_format_t;
@@ -37,6 +38,8 @@ qk_status_t qk_fieldfile_write(qk_fieldfile_t *file, int64_t rhs, const void *da
 void qk_fieldfile_push(const qk_fieldfile_t *file);
 qk_status_t qk_fieldfile_set_column(qk_fieldfile_t *file, int64_t rhs, const qk_h5column_t *column,
                                     qk_err_t *err);
+/* Borrowed until commit. Only HDF5 has a place for them. */
+void qk_fieldfile_set_wall(qk_fieldfile_t *file, const qk_wall_t *wall);
 qk_status_t qk_fieldfile_commit(qk_fieldfile_t *file, qk_err_t *err);
 
 /* dataset: of an HDF5 file, or NULL. QK_BAD_ARGUMENT: of another one. */

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "client/files/h5meta_impl.h"
+#include "client/files/h5wall.h"
 #include "client/files/publish.h"
 #include "daemon/base/version.h"
 
@@ -21,6 +22,7 @@ struct qk_h5file {
   char name[2][8];   /* of the two members of a complex number */
   qk_h5meta_t meta;
   qk_h5column_t *column;
+  const qk_wall_t *wall; /* NULL: none */
   int64_t nrhs;
   hsize_t extent[RANK]; /* rhs, [flavour,] t, z, y, x, spin, colour */
   int rank;             /* 8 of two flavours, else 7 */
@@ -241,10 +243,16 @@ qk_status_t qk_h5file_set_column(qk_h5file_t *file, int64_t rhs, const qk_h5colu
   return status;
 }
 
+void qk_h5file_set_wall(qk_h5file_t *file, const qk_wall_t *wall) {
+  file->wall = wall;
+}
+
 qk_status_t qk_h5file_commit(qk_h5file_t *file, qk_err_t *err) {
   H5Eclear2(H5E_DEFAULT);
   qk_status_t status =
       qk_h5column_write(file->file, file->path, is_two(file), file->column, file->nrhs, err);
+  if (status == QK_OK && file->wall)
+    status = qk_h5wall_write(file->file, file->path, file->wall, err);
   if (status != QK_OK) return status;
   herr_t bad = H5Dclose(file->dataset);
   file->dataset = file->fd = -1;

@@ -4,6 +4,7 @@
  * Layout     dataset "field" [rhs][t][z][y][x][spin][colour] of compounds {r, i}, 32 or 64 bit
  *            floats; of doublets [rhs][flavour][t][z][y][x][spin][colour], the upper flavour first,
  *            with site_reals 48; dataset "columns" [rhs], one compound a right-hand side;
+ *            group "wall" where solves have sums over time slices (h5wall.h);
  *            everything else in attributes of the root group. client/README.md describes each.
  * Memory     One right-hand side at a time, in wire order: x runs fastest of the sites; a site has
  *            4 spins x 3 colours, colour fastest; real and imaginary part alternate. Of a doublet
@@ -27,6 +28,7 @@
 #include <stdint.h>
 
 #include "client/files/h5meta.h"
+#include "client/files/wall.h"
 #include "daemon/base/err.h"
 
 typedef struct qk_h5file qk_h5file_t;
@@ -41,6 +43,8 @@ qk_status_t qk_h5file_write(qk_h5file_t *file, int64_t rhs, const void *data, qk
 void qk_h5file_push(const qk_h5file_t *file);
 qk_status_t qk_h5file_set_column(qk_h5file_t *file, int64_t rhs, const qk_h5column_t *column,
                                  qk_err_t *err);
+/* Of all right-hand sides; borrowed until commit, which writes them. */
+void qk_h5file_set_wall(qk_h5file_t *file, const qk_wall_t *wall);
 /* Gives the complete file its name. The file must still be closed afterwards. */
 qk_status_t qk_h5file_commit(qk_h5file_t *file, qk_err_t *err);
 

@@ -336,7 +336,7 @@ def a_damaged_file_of_an_earlier_version_is_recovered(case):
                 kill(d)
             path = plain(state)
             with contextlib.closing(state.journal()) as db, db:
-                for change in ('ALTER TABLE job DROP COLUMN token', 'ALTER TABLE job DROP COLUMN arrived', 'ALTER TABLE rhs DROP COLUMN hq_residual',
+                for change in ('ALTER TABLE rhs DROP COLUMN wall', 'ALTER TABLE job DROP COLUMN token', 'ALTER TABLE job DROP COLUMN arrived', 'ALTER TABLE rhs DROP COLUMN hq_residual',
                                'ALTER TABLE rhs DROP COLUMN digest', *changes):
                     db.execute(change)
                 db.execute("UPDATE note SET value=? WHERE key='version'", (version,))

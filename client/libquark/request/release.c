@@ -55,6 +55,51 @@ quark_code_t quark_history(quark_connection_t *conn, uint64_t request, uint32_t 
   return code;
 }
 
+/* NULL: there are none. */
+static const double *sums_of(const Quark__WallSums *wall, quark_wall_t which, size_t *n) {
+  *n = 0;
+  if (!wall) return NULL;
+  switch (which) {
+  case QUARK_WALL_QUARK:
+    *n = wall->n_quark;
+    return wall->quark;
+  case QUARK_WALL_MIDPOINT:
+    *n = wall->n_midpoint;
+    return wall->midpoint;
+  case QUARK_WALL_AXIAL:
+    *n = wall->n_axial;
+    return wall->axial;
+  }
+  return NULL;
+}
+
+static quark_code_t check_wall(const request_t *r, uint32_t rhs, quark_wall_t which,
+                               quark_error_t *err) {
+  const quark_code_t code = check_rhs(r, rhs, err);
+  if (code != QUARK_OK) return code;
+  if ((unsigned)which > QUARK_WALL_AXIAL)
+    return quark__fail(err, QUARK_BAD_ARGUMENT, "which = %d: 0 to %d", (int)which,
+                       (int)QUARK_WALL_AXIAL);
+  return QUARK_OK;
+}
+
+quark_code_t quark_wall_sums(quark_connection_t *conn, uint64_t request, uint32_t rhs,
+                             quark_wall_t which, double *sum, uint32_t room, uint32_t *count,
+                             quark_error_t *err) {
+  pthread_mutex_lock(&conn->lock);
+  const request_t *r = quark__request_known_locked(conn, request, err);
+  const quark_code_t code = r ? check_wall(r, rhs, which, err) : QUARK_NOT_FOUND;
+  if (code == QUARK_OK) {
+    size_t n;
+    const double *v = sums_of(r->rhs[rhs].wall, which, &n);
+    const size_t take = n < room ? n : room;
+    if (take > 0) memcpy(sum, v, take * sizeof *sum);
+    *count = (uint32_t)n;
+  }
+  pthread_mutex_unlock(&conn->lock);
+  return code;
+}
+
 static quark_code_t ack(quark_connection_t *conn, request_t *r, int32_t rhs, quark_error_t *err) {
   if (rhs != QUARK_ALL) {
     const quark_code_t code = check_rhs(r, rhs, err);

@@ -9,6 +9,7 @@
 #include "client/libquark/connection/error.h"
 #include "client/libquark/memory/buffer.h"
 #include "client/libquark/request/orders.h"
+#include "proto/control.h"
 
 /* ---- the list ---- */
 
@@ -40,7 +41,10 @@ void quark__request_free(request_t *request) {
   quark__request_drop_buffers(request, UINT64_MAX);
   quark__upload_fini(&request->up);
   free(request->submit);
-  for (uint32_t i = 0; i < request->nrhs && request->rhs; i++) free(request->rhs[i].history);
+  for (uint32_t i = 0; i < request->nrhs && request->rhs; i++) {
+    free(request->rhs[i].history);
+    if (request->rhs[i].wall) quark__wall_sums__free_unpacked(request->rhs[i].wall, NULL);
+  }
   free(request->rhs);
   free(request->attached);
   free(request->column);
@@ -300,6 +304,11 @@ void quark__request_progress_locked(quark_connection_t *conn, const Quark__Progr
   r->progress_new = true;
 }
 
+static void store_wall(rhs_t *rhs, const Quark__WallSums *wall) {
+  if (rhs->wall) quark__wall_sums__free_unpacked(rhs->wall, NULL);
+  rhs->wall = wall ? (Quark__WallSums *)qk_control_copy(&wall->base) : NULL;
+}
+
 static void store_result(request_t *r, const Quark__Result *m) {
   const bool solved = m->status == QUARK_OK || m->iterations > 0 || m->bytes > 0;
   quark_result_t *result = &r->rhs[m->rhs].result;
@@ -318,6 +327,7 @@ static void store_result(request_t *r, const Quark__Result *m) {
                              .digest = m->digest,
                              .unitarity = m->has_unitarity ? m->unitarity : NAN};
   snprintf(result->text, sizeof result->text, "%.255s", m->text ? m->text : "");
+  store_wall(&r->rhs[m->rhs], m->wall);
   r->rhs[m->rhs].attempt = m->attempt;
 }
 

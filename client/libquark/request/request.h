@@ -30,7 +30,8 @@ typedef struct rhs {
   uint64_t buffer_at;       /* where in it */
   bool sparse;              /* it has holes, and a checksum of blocks */
   quark_result_t result;
-  history_t *history; /* NULL: no PROGRESS yet */
+  history_t *history;    /* NULL: no PROGRESS yet */
+  Quark__WallSums *wall; /* of the result; NULL: none */
 } rhs_t;
 
 typedef enum request_state {

@@ -37,8 +37,8 @@ static qk_status_t make_minus(qk_inflight_t *inflight) {
 }
 
 static qk_status_t make_memory(qk_inflight_t *inflight) {
-  qk_status_t status = make_norms(inflight);
-  if (status == QK_OK) status = qk_entry_make_walls(inflight);
+  const qk_status_t norms = make_norms(inflight);
+  const qk_status_t status = norms != QK_OK ? norms : qk_entry_make_walls(inflight);
   return status != QK_OK || !inflight->setup->has_flavours ? status : make_minus(inflight);
 }
 

@@ -445,6 +445,7 @@ void qk_job_destroy(qk_job_t *job) {
     let_go(&job->rhs[i], 0);
     free_source(&job->rhs[i]);
     qk_rhs_drop_solution(&job->rhs[i]);
+    qk_wall_sums_drop(&job->rhs[i].wall);
   }
   qk_due_never(job);
   qk_link_remove(&job->field_link);
@@ -493,6 +494,7 @@ void qk_rhs_again(qk_rhs_t *rhs) {
   rhs->state = QK_RHS_QUEUED;
   rhs->job->running--;
   rhs->iterations = 0;
+  qk_wall_sums_drop(&rhs->wall);
   qk_shm_destroy(rhs->solution); /* its room stays ours */
   rhs->solution = NULL;
 }
@@ -507,6 +509,7 @@ void qk_rhs_ack(qk_rhs_t *rhs) {
   QK_ASSERT(rhs->state == QK_RHS_ENDED);
   rhs->state = QK_RHS_ACKED;
   rhs->job->acked++;
+  qk_wall_sums_drop(&rhs->wall);
   qk_due_count_held(rhs->job, -1);
   if (!rhs->job->field) free_source(rhs); /* that one still goes to the spool */
   qk_marks_rhs(rhs);

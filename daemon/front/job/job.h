@@ -31,6 +31,7 @@
 #include "daemon/base/list.h"
 #include "daemon/front/job/marks.h"
 #include "daemon/front/job/sched.h"
+#include "daemon/front/job/wall_sums.h"
 #include "daemon/front/storage/brick.h"
 #include "daemon/front/storage/transfer.h"
 #include "proto/action/actions.h"
@@ -130,6 +131,7 @@ struct qk_rhs {
   qk_digest_task_t *digesting; /* NULL: it is not being made */
   double residual;
   qk_outcome_t outcome;        /* of an ended one */
+  qk_wall_sums_t *wall;        /* likewise, until it is acknowledged; NULL: it has none */
   double started_at, ended_at; /* seconds of the loop's clock */
   /* Bytes of the solution that are on their way or sent, and that may be; those on their way. */
   uint64_t sent, granted, span_from, span_until;

@@ -54,6 +54,7 @@ void qk_joined_leave_all(qk_job_t *whole, qk_status_t verdict, const char *why) 
 void qk_joined_mirror(qk_rhs_t *rhs, const qk_rhs_t *whole, double now) {
   if (rhs->state >= QK_RHS_ENDED) return;
   rhs->attempt = whole->attempt;
+  rhs->wall = qk_wall_sums_hold(whole->wall);
   qk_rhs_end(rhs, &whole->outcome, now);
 }
 

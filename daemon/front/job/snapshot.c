@@ -36,7 +36,8 @@ static void record_rhs(qk_rhs_record_t *record, qk_rhs_t *rhs) {
                               .digest = rhs->digest,
                               .losses = rhs->losses,
                               .attempt = rhs->attempt,
-                              .outcome = rhs->outcome};
+                              .outcome = rhs->outcome,
+                              .wall = qk_wall_sums_hold(rhs->wall)};
   name_field(record->source, rhs->source);
   if (rhs->state >= QK_RHS_ENDED) name_field(record->solution, rhs->solution);
 }
@@ -148,6 +149,7 @@ void qk_snapshot_part(qk_job_t *job) {
 /* ---- written --------------------------------------------------------------------------------- */
 
 static void free_record(qk_job_record_t *record) {
+  for (uint32_t i = 0; i < record->nrhs; i++) qk_wall_sums_drop(&record->rhs[i].wall);
   if (record->job)
     record->job->entry.taken = NULL;
   else

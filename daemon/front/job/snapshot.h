@@ -25,6 +25,7 @@ typedef struct qk_rhs_record {
   int losses;
   uint32_t attempt;
   qk_outcome_t outcome;
+  qk_wall_sums_t *wall; /* held; NULL: none */
 } qk_rhs_record_t;
 
 /* What only the row of a new request has. Times: seconds of the loop's clock. */

@@ -406,7 +406,10 @@ static qk_sent_t send_result(qk_net_t *net, const qk_session_t *session, const q
   if (whole && whole->job->field) set_field(&result, whole);
   m.body_case = QUARK__SERVER_MESSAGE__BODY_RESULT;
   m.result = &result;
-  return send_about(net, &session->control, rhs->job, &m);
+  result.wall = qk_wall_sums_unpack(rhs->wall);
+  const qk_sent_t sent = send_about(net, &session->control, rhs->job, &m);
+  if (result.wall) quark__wall_sums__free_unpacked(result.wall, NULL);
+  return sent;
 }
 
 void qk_reply_result(qk_net_t *net, qk_session_t *session, qk_rhs_t *rhs) {

@@ -198,6 +198,7 @@ static void restore_rhs(scene_t *scene, qk_rhs_t *rhs, const qk_rhs_t *row, cons
     outcome.written = false;
     if (row->state == QK_RHS_ENDED) outcome = GONE;
   }
+  if (outcome.status != GONE.status) rhs->wall = qk_wall_sums_hold(row->wall);
   qk_rhs_end(rhs, &outcome, scene->now);
   if (spilled && !rhs->solution) qk_rhs_unload(rhs);
   if (!spilled && !rhs->solution) qk_rhs_drop_solution(rhs); /* as it was */

@@ -192,6 +192,10 @@ static bool is_solved(const qk_job_t *job, const qk_outcome_t *o) {
   return !(job->tol_hq > 0) || o->hq_residual <= job->tol_hq;
 }
 
+static bool has_solution(qk_status_t status) {
+  return status == QK_OK || status == QK_NOT_CONVERGED || status == QK_BREAKDOWN;
+}
+
 static void on_done(void *arg, const Quark__Engine__FillDone *d) {
   qk_setup_t *setup = arg;
   qk_inflight_entry_t *entry = &setup->inflight[d->entry];
@@ -210,8 +214,9 @@ static void on_done(void *arg, const Quark__Engine__FillDone *d) {
   if (strcmp(qk_status_name(o.status), "UNKNOWN") == 0) o.status = QK_INTERNAL;
   if (o.status == QK_OK && !is_solved(rhs->job, &o)) o.status = QK_NOT_CONVERGED;
   if (o.status == QK_CANCELLED && rhs->verdict != QK_OK) o.status = rhs->verdict;
-  o.written = d->written && rhs->solution &&
-              (o.status == QK_OK || o.status == QK_NOT_CONVERGED || o.status == QK_BREAKDOWN);
+  o.written = d->written && rhs->solution && has_solution(o.status);
+  qk_wall_sums_drop(&rhs->wall);
+  if (has_solution(o.status)) rhs->wall = qk_wall_sums_pack(d->wall);
   if (!vacate(setup, (int)d->entry, &o)) leave_entry(setup, (int)d->entry, &o);
 }
 

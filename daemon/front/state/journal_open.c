@@ -14,7 +14,7 @@
 #include "daemon/front/state/journal_impl.h"
 #include "daemon/front/state/salvage.h"
 
-#define VERSION "8"
+#define VERSION "9"
 enum { PAGE = 4096 }; /* bytes, as SQLite makes them */
 static const char *const FILES[] = {"lock", "journal.db", "journal.db-wal", NULL};
 static const char *const STATE_FILES[] = {"lock", NULL};
@@ -36,7 +36,7 @@ static const char SCHEMA[] =
     " solution TEXT, spooled INTEGER, checksum INTEGER, losses INTEGER, attempt INTEGER,"
     " status INTEGER, text TEXT, true_residual REAL, seconds REAL, norm_b REAL, norm_x REAL,"
     " iterations INTEGER, applications INTEGER, written INTEGER, digest INTEGER,"
-    " hq_residual REAL, PRIMARY KEY(job, number))"
+    " hq_residual REAL, wall BLOB, PRIMARY KEY(job, number))"
     " WITHOUT ROWID;";
 
 /* What was read of an earlier version is in tables of this one. */
@@ -56,7 +56,7 @@ static const char *const SQL[N_SQL] = {
     [DROP_SESSION] = "DELETE FROM session WHERE client=?",
     [ADD_JOB] = "INSERT INTO job VALUES(?,?,?,?,?,?,?,?,?,?,?,?)",
     [PUT_JOB] = "UPDATE job SET upload_next=?, forgotten=?, arrived=? WHERE id=?",
-    [PUT_RHS] = "INSERT OR REPLACE INTO rhs VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+    [PUT_RHS] = "INSERT OR REPLACE INTO rhs VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
     [DROP_JOB] = "DELETE FROM job WHERE id=?",
     [DROP_RHS] = "DELETE FROM rhs WHERE job=?",
     [ALL_SESSIONS] = "SELECT client, user, newest, rowid FROM session",
@@ -65,7 +65,7 @@ static const char *const SQL[N_SQL] = {
     [ALL_RHS] =
         ("SELECT number, state, source, solution, spooled, checksum, losses, attempt, status,"
          " text, true_residual, seconds, norm_b, norm_x, iterations, applications, written, digest,"
-         " hq_residual FROM rhs WHERE job=? ORDER BY number"),
+         " hq_residual, wall FROM rhs WHERE job=? ORDER BY number"),
     [ADD_SETUP] = "INSERT INTO setup VALUES(?,?,'',0)",
     [NOTE_SETUP] = "UPDATE setup SET lattice=? WHERE id=?",
     [END_SETUP] = "UPDATE setup SET dropped=1 WHERE id=?",
@@ -97,7 +97,8 @@ static bool is_of_version(sqlite3 *db, const char *version) {
 
 /* Version 1 knew no setups but the one of the command line, version 2 not what requests were
  * accepted on, version 3 no checksums of solutions, version 4 no checksums of blocks,
- * version 5 no fields, version 6 no heavy-quark residuals, version 7 no parts. */
+ * version 5 no fields, version 6 no heavy-quark residuals, version 7 no parts, version 8 no sums of
+ * domain wall fermions. */
 static qk_status_t upgrade(qk_journal_t *j, qk_err_t *err) {
   qk_status_t status = QK_OK;
   if (is_of_version(j->db, "1"))
@@ -134,6 +135,12 @@ static qk_status_t upgrade(qk_journal_t *j, qk_err_t *err) {
                                 "ALTER TABLE job ADD COLUMN token BLOB;"
                                 "ALTER TABLE job ADD COLUMN arrived BLOB;"
                                 "UPDATE note SET value='8' WHERE key='version'; COMMIT",
+                                err);
+  if (status == QK_OK && is_of_version(j->db, "8"))
+    status = qk_journal_execute(j,
+                                "BEGIN IMMEDIATE;"
+                                "ALTER TABLE rhs ADD COLUMN wall BLOB;"
+                                "UPDATE note SET value='9' WHERE key='version'; COMMIT",
                                 err);
   return status;
 }

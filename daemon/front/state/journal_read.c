@@ -364,6 +364,16 @@ static qk_outcome_t outcome_of(const row_t *r) {
   return o;
 }
 
+/* Held by the row. */
+static qk_wall_sums_t *read_wall(const row_t *r) {
+  size_t bytes = 0;
+  if (sqlite3_column_type(r->s, 19) == SQLITE_NULL) return NULL;
+  const uint8_t *packed = blob(r, 19, 1, QK_WALL_SUMS_BYTES, &bytes);
+  qk_wall_sums_t *sums = packed ? qk_wall_sums_read(packed, bytes) : NULL;
+  if (packed && !sums) qk_fail(r->why, QK_BAD_FORMAT, "wall: %zu bytes are no such sums", bytes);
+  return sums;
+}
+
 static void read_rhs(const row_t *r, qk_rhs_row_t *row) {
   const int64_t files = integer(r, 4, 0, 3);
   row->rhs = (qk_rhs_t){.index = (uint32_t)integer(r, 0, 0, QK_REQUEST_RHS_MAX - 1),
@@ -376,6 +386,7 @@ static void read_rhs(const row_t *r, qk_rhs_row_t *row) {
                         .outcome = outcome_of(r)};
   row->rhs.digested = sqlite3_column_type(r->s, 17) != SQLITE_NULL;
   if (row->rhs.digested) row->rhs.digest = (uint64_t)integer(r, 17, INT64_MIN, INT64_MAX);
+  row->rhs.wall = read_wall(r);
   row->source = text(r, 2, QK_SHM_NAME_MAX - 1);
   row->solution = text(r, 3, QK_SHM_NAME_MAX - 1);
 }
@@ -410,7 +421,9 @@ qk_status_t qk_journal_each_rhs(qk_journal_t *j, int64_t job, uint32_t nrhs, qk_
     const bool known = has_number(s, nrhs);
     read_rhs(&r, &row);
     if (!known) qk_fail(&why, QK_BAD_FORMAT, "number is none of 0 .. %u", nrhs - 1);
-    if (why.code == QK_OK && fn(arg, &row, &why)) continue;
+    const bool taken = why.code == QK_OK && fn(arg, &row, &why);
+    qk_wall_sums_drop(&row.rhs.wall);
+    if (taken) continue;
     if (ends_it(why.code)) {
       sqlite3_reset(s);
       return qk_fail(err, why.code, "%s", why.text);

@@ -83,6 +83,7 @@ static bool write_rhs(qk_journal_t *j, int64_t job, const qk_rhs_record_t *rhs) 
   sqlite3_bind_int(s, 18, o->written);
   if (rhs->digested) sqlite3_bind_int64(s, 19, (int64_t)rhs->digest);
   sqlite3_bind_double(s, 20, o->hq_residual);
+  if (rhs->wall) sqlite3_bind_blob(s, 21, rhs->wall->packed, (int)rhs->wall->bytes, SQLITE_STATIC);
   return qk_journal_run(j, PUT_RHS);
 }
 

@@ -42,7 +42,7 @@ static const table_t RHS = {
     "right-hand side", "right-hand sides",
     "SELECT number, * FROM rhs WHERE job=?2 AND number>?1 ORDER BY number",
     "SELECT number, * FROM rhs WHERE job=?2 AND number>?1 ORDER BY number DESC",
-    "INSERT OR IGNORE INTO rhs VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"};
+    "INSERT OR IGNORE INTO rhs VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"};
 
 typedef struct salvage {
   sqlite3 *from, *to;

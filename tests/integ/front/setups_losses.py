@@ -170,12 +170,13 @@ def a_drop_goes_on_after_a_kill(case):
 
 @tap.test
 def journals_of_versions_before_are_read(case):
-    drop_parts = 'ALTER TABLE job DROP COLUMN token; ALTER TABLE job DROP COLUMN arrived;'
+    drop_wall = 'ALTER TABLE rhs DROP COLUMN wall;'
+    drop_parts = drop_wall + 'ALTER TABLE job DROP COLUMN token; ALTER TABLE job DROP COLUMN arrived;'
     drop_hq = drop_parts + 'ALTER TABLE rhs DROP COLUMN hq_residual;'
     drop_digest = drop_hq + 'ALTER TABLE rhs DROP COLUMN digest;'
     drop_lattice = drop_digest + 'ALTER TABLE job DROP COLUMN lattice;'
     drop_setups = drop_lattice + 'ALTER TABLE job DROP COLUMN setup; DROP TABLE setup;'
-    for version, change in ((7, drop_parts), (6, drop_hq), (5, drop_hq), (4, drop_hq), (3, drop_digest), (2, drop_lattice), (1, drop_setups)):
+    for version, change in ((8, drop_wall), (7, drop_parts), (6, drop_hq), (5, drop_hq), (4, drop_hq), (3, drop_digest), (2, drop_lattice), (1, drop_setups)):
         with State(case) as state:
             with state.daemon() as d, Client(d) as c:
                 c.upload(c.submit(1, max_iter=fake.HOLD_ONCE), [field()])

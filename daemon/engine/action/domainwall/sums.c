@@ -76,12 +76,16 @@ static qk_status_t make_columns(const qk_sums_t *s, const qk_sums_in_t *in, int 
   return qk_mix_create(s->base->dev, &m[1], &made->of_source);
 }
 
+static qk_status_t make_chunk(qk_sums_t *s, const qk_sums_in_t *in, int i, qk_slices_t m[2]) {
+  const qk_status_t status = make_columns(s, in, i * COLUMNS, false, m, &s->ket[i]);
+  return status != QK_OK ? status : make_columns(s, in, i * COLUMNS, true, m, &s->bra[i]);
+}
+
 static qk_status_t make_matrices(qk_sums_t *s, const qk_sums_in_t *in) {
   qk_slices_t *m = qk_malloc(2 * sizeof *m);
   qk_status_t status = m ? make_ends(s, in, m) : QK_NO_MEMORY;
   for (int i = 0; i < s->chunks && status == QK_OK; i++) {
-    status = make_columns(s, in, i * COLUMNS, false, m, &s->ket[i]);
-    if (status == QK_OK) status = make_columns(s, in, i * COLUMNS, true, m, &s->bra[i]);
+    status = make_chunk(s, in, i, m);
   }
   qk_free(m);
   return status;
@@ -119,18 +123,18 @@ static qk_status_t upload_phases(qk_sums_t *s) {
   double *one = qk_malloc(n * sizeof *one);
   if (!one) return QK_NO_MEMORY;
   for (size_t i = 0; i < n; i++) one[i] = i % 2 == 0;
-  qk_status_t status =
+  const qk_status_t copied =
       dev->ops->copy(dev->ctx, s->phase, one, n * sizeof *one, QK_COPY_TO_DEVICE, 0);
-  if (status == QK_OK) status = dev->ops->queue_sync(dev->ctx, 0);
+  const qk_status_t status = dev->ops->queue_sync(dev->ctx, 0);
   qk_free(one);
-  return status;
+  return copied != QK_OK ? copied : status;
 }
 
 static qk_status_t allocate(qk_sums_t *s) {
   const qk_device_t *dev = s->base->dev;
   const size_t local = numbers(s->chunks, dev->geom->lat.l[3]);
-  qk_status_t status = device_memory(dev, phases(&dev->geom->lat), &s->phase);
-  if (status == QK_OK) status = device_memory(dev, local, &s->sums);
+  const qk_status_t first = device_memory(dev, phases(&dev->geom->lat), &s->phase);
+  const qk_status_t status = first != QK_OK ? first : device_memory(dev, local, &s->sums);
   if (status != QK_OK) return status;
   s->host = qk_malloc(local * sizeof *s->host);
   s->by_time = qk_malloc(numbers(s->chunks, dev->geom->global[3]) * sizeof *s->by_time);
@@ -144,8 +148,8 @@ qk_status_t qk_sums_create(qk_operator_t *base, const qk_sums_in_t *in, qk_sums_
   s->ls = in->ls;
   s->chunks = chunks_of(in->ls, in->is_uniform);
   s->has_midpoint = in->ls % 2 == 0;
-  qk_status_t status = make_matrices(s, in);
-  if (status == QK_OK) status = allocate(s);
+  const qk_status_t made = make_matrices(s, in);
+  const qk_status_t status = made != QK_OK ? made : allocate(s);
   if (status == QK_OK)
     *sums = s;
   else
