@@ -95,11 +95,19 @@ static void hello(state_t *s, int resumed) {
         b->local_path = s->d->script.local ? s->local_address.sun_path : NULL);
 }
 
+enum { FAKE_TIMES = 8 };
+
 static void send_result(state_t *s, uint32_t rhs, uint32_t status) {
+  double sums[FAKE_TIMES];
+  Quark__WallSums wall = QUARK__WALL_SUMS__INIT;
+  const size_t times = (size_t)s->d->script.wall;
+  for (size_t t = 0; t < times && t < FAKE_TIMES; t++) sums[t] = (double)(rhs + t) + s->attempt;
+  wall.quark = wall.midpoint = sums;
+  wall.n_quark = wall.n_midpoint = times;
   REPLY(s, RESULT, result, Quark__Result, QUARK__RESULT__INIT, b->request = s->number; b->rhs = rhs;
         b->status = status; b->true_residual = 1e-12; b->iterations = 7 + rhs; b->applications = 14;
         b->seconds = 0.5; b->bytes = status == QK_OK ? s->field_bytes : 0; b->has_attempt = 1;
-        b->attempt = s->attempt);
+        b->attempt = s->attempt; b->wall = times ? &wall : NULL);
 }
 
 void fake_end_rhs(state_t *s, uint32_t rhs, uint32_t status) {

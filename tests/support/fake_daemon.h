@@ -47,6 +47,7 @@ typedef struct fake_script {
   atomic_int empty_fetch; /* FETCH gets no descriptor */
   /* so many setups, named 0, 1, ..., which STATUS tells 20 at a time; 0: two of other names */
   atomic_int setups;
+  atomic_int wall; /* results have sums of so many time slices: rhs + t, without an axial current */
 } fake_script_t;
 
 typedef struct fake_daemon {

@@ -15,7 +15,7 @@ from .aio import AsyncConnection, aconnect
 from .analysis import Ensemble
 from .arrays import half, whole
 from .connection import Connection, connect
-from .correlator import Correlator, Correlators
+from .correlator import Correlator, Correlators, WallSums
 from .errors import Cancelled, ConvergenceError, EngineError, Error, ForkError, ProcessError, RequestError, SolveError, Timeout
 from .future import Future, as_completed
 from .gauge import Gauge
@@ -30,5 +30,5 @@ __version__: str = _ffi.string(_lib.quark_version()).decode()
 from . import io  # noqa: E402  which needs the version
 __all__ = ['AsyncConnection', 'Cancelled', 'Column', 'Connection', 'ConvergenceError', 'Correlator', 'Correlators', 'EngineError', 'Ensemble', 'Error', 'ForkError',
            'Future', 'Gauge', 'Gauss', 'Links', 'ProcessError', 'Progress', 'Propagator', 'Report', 'RequestError', 'Result', 'Setup', 'SolveError', 'Source',
-           'Timeout', 'aconnect', 'ape', 'as_completed', 'attach', 'connect', 'contract', 'gamma', 'gauss', 'half', 'hyp', 'io', 'point', 'sequential', 'stout', 'ticket', 'wall',
+           'Timeout', 'WallSums', 'aconnect', 'ape', 'as_completed', 'attach', 'connect', 'contract', 'gamma', 'gauss', 'half', 'hyp', 'io', 'point', 'sequential', 'stout', 'ticket', 'wall',
            'whole', 'z2', 'z4']

@@ -8,6 +8,8 @@ from numpy.typing import NDArray
 
 from . import contract, notebook
 
+Real = NDArray[np.float64]
+
 
 class Correlator:
     """One channel.
@@ -41,6 +43,37 @@ class Correlator:
         masses = self.meff()[0]
         rows = [(str(t), '%.8g' % c.real, '-' if m != m else '%.6f' % m) for t, (c, m) in enumerate(zip(self.values[0], masses))]
         return notebook.table('%s, momentum %s' % (self.name, self.momenta[0]), rows, ('t', 'Re C(t)', 'effective mass')) + notebook.curve(masses)
+
+
+class WallSums:
+    """Sums over the sites of each time slice t of solves for domain wall fermions, by the daemon (docs/physics.md).
+
+    quark     sum |q|^2
+    midpoint  sum |mid|^2; None if Ls is odd
+    axial     sum A_t, the conserved axial current; None if Ls is odd, or b, c are not real and the same on all slices
+    t0        of the source; None: it has none
+    """
+
+    def __init__(self, quark: Real, midpoint: Optional[Real], axial: Optional[Real], t0: Optional[int] = None) -> None:
+        self.quark, self.midpoint, self.axial, self.t0 = quark, midpoint, axial, t0
+
+    @property
+    def residual_mass(self) -> Real:
+        """R(t) = sum |mid|^2 / sum |q|^2. Errors: ValueError without a mid-point."""
+        if self.midpoint is None:
+            raise ValueError('Ls is odd: there is no mid-point')
+        return self.midpoint / self.quark
+
+    def plateau(self) -> float:
+        """The mean of R(t) over distances T/4 to 3T/4 from the source. Errors: ValueError."""
+        if self.t0 is None:
+            raise ValueError('the source is on no one time slice')
+        t = len(self.quark)
+        first = (t + 3) // 4
+        return float(np.roll(self.residual_mass, -self.t0)[first:t - first + 1].mean())
+
+    def __repr__(self) -> str:
+        return 'WallSums(T = %d%s)' % (len(self.quark), '' if self.midpoint is None else ', R(T/2) = %.3e' % self.residual_mass[len(self.quark) // 2])
 
 
 class Correlators(Mapping[str, Correlator]):

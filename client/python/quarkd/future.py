@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from . import errors
 from .arrays import Back
+from .correlator import WallSums
 from .handle import SLICE_MS
 from .request import Request, Result
 
@@ -28,6 +29,11 @@ class Future:
     def info(self, timeout: Optional[float] = None) -> Result:
         """Waits for the end and tells how it was: residual, iterations, seconds. Errors: Timeout, and the end of the connection."""
         return self._request.wait(self.rhs, timeout)
+
+    def wall_sums(self, timeout: Optional[float] = None) -> Optional[WallSums]:
+        """Waits for the end; of domain wall fermions what was summed over time slices, else None."""
+        self._request.wait(self.rhs, timeout)
+        return self._request.wall_sums(self.rhs)
 
     def result(self, timeout: Optional[float] = None) -> Any:
         """Waits for the solution and returns it as the kind of array that the right-hand side was; of numpy: read-only.

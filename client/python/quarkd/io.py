@@ -129,7 +129,28 @@ def write_propagator(path: str, prop: Propagator) -> None:
         for column in prop:
             field[column.index] = column.numpy()
         f['columns'] = _column_rows(prop)
+        _write_wall(f, prop)
     _replace(path, write)
+
+
+def _write_wall(f: Any, prop: Propagator) -> None:
+    """The group wall, of domain wall fermions."""
+    sums = prop.column_sums()
+    if all(s is None for s in sums):
+        return
+    group, nan = f.create_group('wall'), np.full(prop.report.dims[3], np.nan)
+    for name in ('quark', 'midpoint', 'axial'):
+        rows = [getattr(s, name, None) for s in sums]
+        if any(r is not None for r in rows):
+            group[name] = np.array([nan if r is None else r for r in rows])
+    together = prop.wall_sums() if all(s is not None for s in sums) else None
+    group.attrs['t0'] = np.int32(-1 if together is None or together.t0 is None else together.t0)
+    if together is None or together.midpoint is None:
+        return
+    group['residual_mass'] = together.residual_mass
+    if together.t0 is not None:
+        first = (len(nan) + 3) // 4
+        group.attrs['plateau'], group.attrs['residual_mass'] = np.array([first, len(nan) - first], np.int32), together.plateau()
 
 
 def write_fields(path: str, fields: ArrayLike, **attributes: Any) -> None:

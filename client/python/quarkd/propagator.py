@@ -11,7 +11,7 @@ from . import contract, notebook
 from . import gamma as gammas
 from . import source as sources
 from ._quark import ffi, lib
-from .correlator import Correlator, Correlators
+from .correlator import Correlator, Correlators, WallSums
 from .progress import Wish
 from .request import Request, Result
 from .smearing import Gauss
@@ -107,6 +107,22 @@ class Propagator:
     def columns(self) -> NDArray[Any]:
         """All solutions [column, t, z, y, x, spin, colour], one copy."""
         return np.stack([column.numpy() for column in self])
+
+    def column_sums(self) -> List[Optional[WallSums]]:
+        """Of domain wall fermions: sums over time slices of each column; None for one that has none."""
+        return [self.request.wall_sums(i) for i in range(len(self))]
+
+    def wall_sums(self) -> WallSums:
+        """Of domain wall fermions: those of all columns together, with the residual mass. Errors: ValueError without them."""
+        found = self.column_sums()
+        columns = [c for c in found if c is not None]
+        if len(columns) < len(found):
+            raise ValueError('no sums over time slices came with the solutions: they do with those of domain wall fermions')
+        midpoint, axial = ([x for x in (getattr(c, name) for c in columns) if x is not None] for name in ('midpoint', 'axial'))
+        times = {int(c['t']) for c in self._columns} if self.source.kind in ('point', 'wall', 'z2', 'z4') else set()
+        t0 = min(times) if len(times) == 1 and min(times) >= 0 and not any(c.get('t_every', 0) for c in self._columns) else None
+        return WallSums(np.sum([c.quark for c in columns], axis=0), np.sum(midpoint, axis=0) if midpoint else None,
+                        np.sum(axial, axis=0) if axial else None, t0)
 
     def correlator(self, channels: Union[str, Sequence[str]] = 'pion', momenta: Sequence[Sequence[int]] = contract.REST, *,
                    anti: Optional[Propagator] = None, sink: Optional[Gauss] = None, patience: Optional[float] = None) -> Correlators:

@@ -12,10 +12,12 @@ from numpy.typing import NDArray
 
 from . import arrays, errors
 from ._quark import ffi, lib
+from .correlator import WallSums
 from .handle import SLICE_MS, Handle
 
 PIECE = 8 << 20  # of an upload: signals are seen between two of them
 PUT = 10.0       # seconds until one asks whether the daemon takes anything
+WALL_TIMES = 512 # time slices of sums, at most
 PAUSE = 0.5      # before a full daemon is asked again, unless it says when
 
 
@@ -242,6 +244,18 @@ class Request:
         # The array holds the buffer, the buffer the pointer, and the end of the pointer closes the view.
         data = ffi.gc(ffi.cast('char *', view.data), lambda _: lib.quark_view_close(view))
         return np.frombuffer(memoryview(ffi.buffer(data, size)).toreadonly(), np.uint8)
+
+    def wall_sums(self, rhs: int) -> Optional[WallSums]:
+        """What came with the result of rhs, which has ended; None: nothing did."""
+        err, n = ffi.new('quark_error_t *'), ffi.new('uint32_t *')
+        found: List[Optional[NDArray[np.float64]]] = []
+        for which in (lib.QUARK_WALL_QUARK, lib.QUARK_WALL_MIDPOINT, lib.QUARK_WALL_AXIAL):
+            room = np.empty(WALL_TIMES)
+            with self.handle as conn:
+                code = lib.quark_wall_sums(conn, self.number, rhs, which, ffi.from_buffer('double[]', room, require_writable=True), len(room), n, err)
+            errors.check(code, err)
+            found.append(room[:n[0]].copy() if n[0] else None)
+        return WallSums(found[0], found[1], found[2]) if found[0] is not None else None
 
     def flush(self) -> None:
         """Waits until the daemon has all that was uploaded."""

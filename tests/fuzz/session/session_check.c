@@ -152,6 +152,16 @@ static bool is_solved(const qk_rhs_t *rhs) {
   return !(job->tol_hq > 0) || o->hq_residual <= job->tol_hq;
 }
 
+/* Sums over time slices are numbers, and as many of each kind, or none. */
+static void check_wall(const Quark__WallSums *wall) {
+  if (!wall) return;
+  const size_t n = wall->n_quark;
+  QK_ASSERT(n >= 1 && n <= QK_WALL_TIMES_MAX);
+  QK_ASSERT(wall->n_midpoint == n || wall->n_midpoint == 0);
+  QK_ASSERT(wall->n_axial == n || wall->n_axial == 0);
+  for (size_t t = 0; t < n; t++) QK_ASSERT(isfinite(wall->quark[t]));
+}
+
 void check_told(const qk_server_t *server, int peer, const Quark__Result *result, bool repeats) {
   const qk_session_t *session = NULL;
   const qk_rhs_t *rhs = NULL;
@@ -167,6 +177,7 @@ void check_told(const qk_server_t *server, int peer, const Quark__Result *result
   QK_ASSERT(result->status != QK_OK || rhs->job->contraction || is_solved(rhs));
   QK_ASSERT(!result->has_hq_residual || rhs->job->tol_hq > 0);
   QK_ASSERT(result->bytes == 0 || result->bytes == rhs->job->part_bytes);
+  check_wall(result->wall);
   told_t *t = find(session, result->request, result->rhs);
   if (!t) return;
   if (rhs->job->joined && !rhs->job->whole) t->unheard = repeats = true; /* it ends once more */

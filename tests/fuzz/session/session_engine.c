@@ -314,6 +314,14 @@ static void fill_done(int e, uint8_t which, uint8_t how, uint8_t status) {
   d.applications = how % 16 == 6 ? UINT64_MAX : how;
   d.seconds = how % 16 == 7 ? (double)INFINITY : 0.1;
   d.written = how % 16 != 8;
+  static double sums[QK_WALL_TIMES_MAX + 1] = {1, 2, 3, 4};
+  Quark__WallSums wall = QUARK__WALL_SUMS__INIT;
+  wall.quark = wall.midpoint = wall.axial = sums;
+  wall.n_quark = how % 8 == 1 ? QK_WALL_TIMES_MAX + 1 : how % 8 == 2 ? 0 : 4;
+  wall.n_midpoint = how % 8 == 3 ? 3 : how % 8 == 4 ? 0 : 4;
+  wall.n_axial = how % 8 == 4 ? 0 : 4;
+  sums[3] = how % 8 == 5 ? (double)NAN : 4;
+  d.wall = how % 8 ? &wall : NULL;
   m.body_case = QUARK__ENGINE__ENGINE_MESSAGE__BODY_FILL_DONE;
   m.fill_done = &d;
   say(e, &m);

@@ -386,4 +386,35 @@ def both_flavours_of_twisted_mass_and_doublets(case):
             assert max(off(op, *pair) for pair in zip(prop.columns(), want)) < 1.01e-10
 
 
+@tap.test
+def domain_wall_fermions_have_sums_over_time_slices(case):
+    """Together with the field that they are sums of; in the file, too."""
+    more = ['--action=moebius', '--set=Ls=4', '--set=M5=1.4', '--set=mass=0.2', '--set=b=1.5', '--set=c=0.5', '--solver=cg']
+    with Daemon(case.quarkd, case.quarkctl, '--gauge=' + GAUGE, *more) as d:
+        d.wait_listening()
+        with quarkd.connect(d.endpoint) as q:
+            prop = q.propagator(quarkd.point(0, 1, 0, 3), tol=1e-11)
+            w = prop.wall_sums()
+            norm = (abs(prop.columns()) ** 2).sum((0, 2, 3, 4, 5, 6))
+            assert np.allclose(w.quark, norm, rtol=1e-12, atol=0) and w.t0 == 3 and len(w.axial) == len(norm), w
+            assert (w.residual_mass > 0).all() and w.plateau() == np.roll(w.midpoint / w.quark, -3)[len(norm) // 4:-(len(norm) // 4) + 1].mean()
+            prop.to_hdf5(d.path('prop.h5'))
+            with h5py.File(d.path('prop.h5')) as f:
+                group = f['wall']
+                assert np.array_equal(group['axial'][...].sum(0), w.axial) and group.attrs['residual_mass'] == w.plateau() and group.attrs['t0'] == 3
+                assert np.array_equal(group['residual_mass'][...], w.residual_mass) and group['quark'].shape == (12, len(norm))
+            noise = q.propagator(quarkd.z2(1), tol=1e-6).wall_sums()
+            assert noise.t0 is None
+            raises(ValueError, noise.plateau, 'no one time slice')
+            b = np.zeros(q.shape, complex)
+            b[3, 0, 1, 0, 0, 0] = 1
+            f = q.submit(b, tol=1e-11)
+            assert np.allclose(f.wall_sums().quark, (abs(f.result()) ** 2).sum((1, 2, 3, 4, 5)), rtol=1e-12, atol=0)
+    with case.daemon() as d:
+        d.wait_listening()
+        with quarkd.connect(d.endpoint) as q:
+            assert q.submit(b).wall_sums() is None
+            raises(ValueError, q.propagator(quarkd.point(0, 0, 0, 0)).wall_sums, 'domain wall')
+
+
 tap.run(Case(*sys.argv[1:]))

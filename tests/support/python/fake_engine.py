@@ -30,7 +30,7 @@ import engine_pb2 as pb  # noqa: E402
 import quark_pb2 as qk   # noqa: E402
 
 SOLVE, HOLD, DIE, STALL, OVERSTATE, STALE_SERIAL, GARBAGE, NO_SUCH_SLOT, FATAL, ODD_STATUS, PROGRESS, DEAF, \
-    HOLD_ONCE, GORGE, NO_ROOM, WHEN_TOLD, BOAST, BAD_HQ, NO_HQ = range(1, 20)
+    HOLD_ONCE, GORGE, NO_ROOM, WHEN_TOLD, BOAST, BAD_HQ, NO_HQ, WALL, BAD_WALL = range(1, 22)
 NUMBERS = {qk.CHANNEL_MESON: 1, qk.CHANNEL_NUCLEON: 16, qk.CHANNEL_DELTA: 144}
 REAL = {qk.DTYPE_F32: np.dtype('<c8'), qk.DTYPE_F64: np.dtype('<c16')}
 
@@ -39,6 +39,18 @@ def correlators(contraction, a, b, t_extent):
     """0, 1, 2, ... plus 1000 times the sum of the columns' first numbers, those of b times 100."""
     count = sum(NUMBERS[c.kind] for c in contraction.channel) * max(1, len(contraction.momentum) // 3) * t_extent
     return np.arange(count) + 1000 * (sum(x[0] for x in a) + 100 * sum(x[0] for x in b)) + 0j
+
+
+def wall_sums(seed, times):
+    """What a result of domain wall fermions has."""
+    t = np.arange(times)
+    return qk.WallSums(quark=seed + 1 + t, midpoint=(seed + 1 + t) / 8, axial=-0.5 * t)
+
+
+def bad_wall_sums(seed):
+    """One that is not as it should be."""
+    return (qk.WallSums(), qk.WallSums(midpoint=[1.0]), qk.WallSums(quark=[1.0, float('nan')]), qk.WallSums(quark=[1.0, 2.0], midpoint=[1.0]),
+            qk.WallSums(quark=[1.0], axial=[float('inf')]), qk.WallSums(quark=[1.0] * 513), qk.WallSums(quark=[1.0], axial=[1.0, 2.0]))[seed]
 
 
 def lives(pid):
@@ -143,6 +155,8 @@ class FakeEngine:
             true_residual=residual if residual is not None else 0 if fill.work else min(t for t in (fill.tol, fill.tol_abs, 1) if t > 0) / 2,
             iterations=count[0], applications=count[1], seconds=0.01, written=written, text=text,
             norm_b=10 + fill.slab_count if fill.HasField('slab_count') else 1, norm_x=fill.slab_first if fill.HasField('slab_count') else 2,
+            **(dict(wall=wall_sums(fill.column.seed, self.dims[3])) if fill.max_iter == WALL else
+               dict(wall=bad_wall_sums(fill.column.seed)) if fill.max_iter == BAD_WALL else {}),
             **({} if fill.tol_hq == 0 or fill.max_iter == NO_HQ else {'hq_residual': fill.tol_hq * (2 if fill.max_iter == BAD_HQ else 0.5)})))
 
     def upload(self, fill):
