@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "client/files/h5kit.h"
+#include "client/files/h5wall.h"
 #include "client/files/publish.h"
 #include "daemon/base/version.h"
 
@@ -122,6 +123,7 @@ void qk_corrpiece_fini(qk_corrpiece_t *piece) {
   free(piece->momentum);
   free(piece->channel);
   free(piece->c);
+  qk_wall_fini(&piece->wall);
   memset(piece, 0, sizeof *piece);
 }
 
@@ -199,6 +201,7 @@ static qk_status_t write_piece(hid_t file, const char *path, const qk_corrpiece_
   for (int i = 0; i < piece->n && status == QK_OK; i++)
     status = write_dataset(group, path, piece->channel[i], in_file, in_memory, piece->nmom,
                            (hsize_t)meta.dims[3], piece->c + (size_t)i * stride, err);
+  if (status == QK_OK) status = qk_h5wall_write(group, path, &piece->wall, err);
 out:
   if (in_memory >= 0) H5Tclose(in_memory);
   if (in_file >= 0) H5Tclose(in_file);
@@ -468,6 +471,8 @@ static qk_status_t read_group(const qk_corrfile_t *f, hid_t group, qk_corrpiece_
     status = read_dataset(f, group, piece->channel[i], type, piece->nmom, (hsize_t)meta.dims[3],
                           piece->c + (size_t)i * stride, err);
   if (type >= 0) H5Tclose(type);
+  if (status == QK_OK)
+    status = qk_h5wall_read(group, f->path, QK_PROPAGATOR_COLUMNS, meta.dims[3], &piece->wall, err);
   if (status != QK_OK) qk_corrpiece_fini(piece);
   return status;
 }

@@ -19,6 +19,7 @@
 
 #include "client/analysis/channels.h"
 #include "client/files/h5meta.h"
+#include "client/files/wall.h"
 
 enum { QK_CORRFILE_VERSION = 1, QK_CORR_NAME = 128 };
 
@@ -50,6 +51,7 @@ typedef struct qk_corrpiece {
   int n; /* channels */
   char (*channel)[QK_CHANNEL_NAME];
   double complex *c; /* [channel][momentum][T] */
+  qk_wall_t wall;    /* sums of domain wall fermions, of the 12 columns; nt 0: none */
 } qk_corrpiece_t;
 
 /* Sets everything to unknown: NaN, empty, zero; site_reals to QK_H5_SITE_REALS. */

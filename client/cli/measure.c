@@ -222,11 +222,21 @@ int ctl_measure(quark_connection_t *conn, const quark_report_t *report,
   code = ctl_keep(conn, &params, n, columns, begun + what->patience, progress, &propagator, result);
   free(columns);
   if (code) return code;
-  code = contract(conn, what, &meta, propagator, &raw);
+  qk_wall_t wall;
+  qk_wall_init(&wall, n, meta.dims[3], meta.origin[3]);
+  for (int64_t i = 0; i < n && code == 0; i++) code = ctl_wall_take(&wall, conn, i, &result[i]);
+  if (code == 0) code = contract(conn, what, &meta, propagator, &raw);
   quark_release(conn, propagator, NULL);
-  if (code) return code;
+  if (code) {
+    qk_wall_fini(&wall);
+    return code;
+  }
   meta.seconds = ctl_seconds() - begun;
   code = make_piece(what, &meta, result, raw, piece);
   free(raw);
+  if (code == 0)
+    piece->wall = wall;
+  else
+    qk_wall_fini(&wall);
   return code;
 }

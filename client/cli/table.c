@@ -76,6 +76,7 @@ int ctl_table_print(const qk_corrpiece_t *piece, const qk_corrpiece_t *error, bo
       fill_curve(&curve, piece, i, &s);
       ctl_plot_terminal(stdout, &curve);
     }
+  ctl_wall_print(&piece->wall);
   free(s.re);
   return 0;
 }
@@ -113,7 +114,7 @@ json_t *ctl_table_json(const qk_corrpiece_t *piece) {
   free(s.re);
   return json_pack(
       "{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:s?, s:i, s:o, s:o, s:o, s:o, s:s, s:s, "
-      "s:o, s:o, s:i, s:o, s:o, s:o, s:o, s:o, s:s?, s:s?, s:s?, s:s?}",
+      "s:o, s:o, s:i, s:o, s:o, s:o, s:o, s:o, s:s?, s:s?, s:s?, s:s?, s:o}",
       "config", m->config, "quark", m->quark, "label", m->label, "source", m->source, "smear",
       m->smear, "sink", m->sink, "links", m->links, "origin", integers(m->origin, 4), "dims",
       integers(m->dims, 4), "action", *m->action ? m->action : NULL, "site_reals",
@@ -123,7 +124,8 @@ json_t *ctl_table_json(const qk_corrpiece_t *piece) {
       "iterations", (int)m->iterations, "seconds", ctl_number(m->seconds), "flavour",
       m->flavour ? json_integer(m->flavour) : json_null(), "correlators", list, "tolerance_abs",
       ctl_number(m->tolerance_abs), "tolerance_hq", ctl_number(m->tolerance_hq), "part",
-      said(m->part), "ama", said(m->ama), "seed", said(m->seed), "offset", said(m->offset));
+      said(m->part), "ama", said(m->ama), "seed", said(m->seed), "offset", said(m->offset), "wall",
+      ctl_wall_json(&piece->wall));
 }
 
 int ctl_picture(const char *path, const char *title, int n, const ctl_curve_t *curves,

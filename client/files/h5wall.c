@@ -67,3 +67,50 @@ qk_status_t qk_h5wall_write(hid_t root, const char *where, const qk_wall_t *wall
   if (group >= 0) H5Gclose(group);
   return status;
 }
+
+/* ---- reading ---- */
+
+/* A dataset [nrhs][nt], where it is there. */
+static qk_status_t read_sums(hid_t group, const char *where, int kind, double *room,
+                             qk_wall_t *wall, qk_err_t *err) {
+  hsize_t extent[2] = {0, 0};
+  hid_t set;
+  if (H5Lexists(group, names[kind], H5P_DEFAULT) <= 0) return QK_OK;
+  qk_status_t status = qk_h5_dataset(group, where, names[kind], &set, err);
+  if (status != QK_OK) return status;
+  const hid_t space = H5Dget_space(set);
+  if (space >= 0 && H5Sget_simple_extent_ndims(space) == 2)
+    H5Sget_simple_extent_dims(space, extent, NULL);
+  if (extent[0] != (hsize_t)wall->nrhs || extent[1] != (hsize_t)wall->nt)
+    status = qk_fail(err, QK_BAD_FORMAT, "%s: dataset wall/%s is [%llu][%llu], expected [%lld][%d]",
+                     where, names[kind], (unsigned long long)extent[0],
+                     (unsigned long long)extent[1], (long long)wall->nrhs, wall->nt);
+  else if (H5Dread(set, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, room) < 0)
+    status = qk_h5_fail(err, QK_BAD_FORMAT, where, "dataset wall/%s cannot be read", names[kind]);
+  for (int64_t k = 0; k < wall->nrhs && status == QK_OK; k++)
+    if (!qk_wall_set(wall, k, kind, room + k * wall->nt))
+      status = qk_fail(err, QK_NO_MEMORY, "%s: no memory for sums", where);
+  if (space >= 0) H5Sclose(space);
+  H5Dclose(set);
+  return status;
+}
+
+qk_status_t qk_h5wall_read(hid_t at, const char *where, int64_t nrhs, int nt, qk_wall_t *wall,
+                           qk_err_t *err) {
+  said_t said = {.t0 = -1};
+  hid_t group;
+  qk_wall_init(wall, nrhs, nt, -1);
+  if (H5Lexists(at, "wall", H5P_DEFAULT) <= 0) return QK_OK;
+  qk_status_t status = qk_h5_group(at, where, "wall", &group, err);
+  if (status != QK_OK) return status;
+  double *room = malloc((size_t)nrhs * (size_t)nt * sizeof *room);
+  if (!room) status = qk_fail(err, QK_NO_MEMORY, "%s: no memory for sums", where);
+  if (status == QK_OK) status = qk_h5attr_read(group, where, attributes, 1, &said, err);
+  for (int kind = 0; kind < QK_WALL_KINDS && status == QK_OK; kind++)
+    status = read_sums(group, where, kind, room, wall, err);
+  wall->t0 = said.t0 >= 0 && said.t0 < nt ? said.t0 : -1;
+  free(room);
+  H5Gclose(group);
+  if (status != QK_OK) qk_wall_fini(wall);
+  return status;
+}

@@ -117,9 +117,10 @@ static int measure(run_t *r, int32_t k, const char *part, double tol, qk_corrpie
 }
 
 /* The numbers are not those of a solve. */
-static void forget_solves(qk_corrmeta_t *meta) {
-  meta->tolerance = meta->residual = NAN;
-  meta->iterations = 0;
+static void forget_solves(qk_corrpiece_t *piece) {
+  piece->meta.tolerance = piece->meta.residual = NAN;
+  piece->meta.iterations = 0;
+  qk_wall_fini(&piece->wall);
 }
 
 /* sloppy becomes what is left of it. */
@@ -130,7 +131,7 @@ static int correct(run_t *r, int32_t k, qk_corrpiece_t *sloppy) {
   qk_ama_sum_add(&r->correction, exact.c, sloppy->c);
   for (size_t i = 0; i < r->correction.size; i++) sloppy->c[i] = exact.c[i] - sloppy->c[i];
   qk_corrpiece_fini(&exact);
-  forget_solves(&sloppy->meta);
+  forget_solves(sloppy);
   label(&sloppy->meta, "correction", sloppy->meta.source);
   return add(r, sloppy);
 }
@@ -143,7 +144,7 @@ static int combine(run_t *r, qk_corrpiece_t *piece) {
     return EXIT_AGAIN;
   }
   qk_ama_combine(&r->sloppy, &r->correction, piece->c, error);
-  forget_solves(&piece->meta);
+  forget_solves(piece);
   print_source(&r->what->source, piece->meta.source);
   memcpy(piece->meta.origin, r->site[0], sizeof piece->meta.origin);
   piece->meta.seconds = ctl_seconds() - r->begun;

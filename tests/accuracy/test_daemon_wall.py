@@ -51,9 +51,17 @@ def the_pion_of_shamirs_quarks(quarkd, quarkctl):
     with Daemon(quarkd, quarkctl, '--gauge=' + FIELD, *ACTION) as d:
         done = d.ctl('correlator', *SOURCE, '--channels=pion', '--out=' + d.path('corr.h5'), '--json')
         assert done.code == 0, done
+        shown = d.ctl('correlator', d.path('corr.h5'))
+        with h5py.File(d.path('corr.h5')) as f:
+            group, = (g for quark in f.values() for source in quark.values() for g in source.values())
+            stored, t0 = {k: v[...] for k, v in group['wall'].items()}, group['wall'].attrs['t0']
     piece, = done.json['pieces']
     found, = piece['correlators']
     check(np.array(found['re']), PION, np.array(PION['exact']))
+    for key, wanted in (('quark', PION), ('midpoint', MIDPOINT), ('axial', AXIAL)):  # beside the correlators, and in their file
+        assert np.allclose(piece['wall'][key], wanted['exact'], rtol=1e-9, atol=1e-9 * max(wanted['exact'])), (key, piece['wall'])
+        assert np.allclose(stored[key].sum(0), wanted['exact'], rtol=1e-9, atol=1e-9 * max(wanted['exact'])), (key, stored)
+    assert t0 == 0 and 'residual mass %.4g' % piece['wall']['plateau']['mean'] in shown.out, shown
 
 
 @tap.test

@@ -348,7 +348,7 @@ def a_damaged_file_of_an_earlier_version_is_recovered(case):
                 assert len(again.results(count)) == count
                 kill(d)
             with contextlib.closing(state.journal()) as db:
-                assert db.execute("SELECT value FROM note WHERE key='version'").fetchone() == ('8',)
+                assert db.execute("SELECT value FROM note WHERE key='version'").fetchone() == ('9',)
 
 
 @tap.test
