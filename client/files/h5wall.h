@@ -11,8 +11,8 @@
 #include "client/files/wall.h"
 #include "daemon/base/err.h"
 
-/* Of a group `at`; nrhs and nt are expected. Nothing, and QK_OK, where it has no such group. Also of
- * files of others: QK_BAD_FORMAT, QK_DENIED (h5kit.h), QK_NO_MEMORY; wall is empty then. */
+/* Of a group `at`; nrhs and nt are expected. Nothing, and QK_OK, where it has no such group. Files
+ * of others: QK_BAD_FORMAT, QK_DENIED (h5kit.h), QK_NO_MEMORY; wall is empty then. */
 qk_status_t qk_h5wall_read(hid_t at, const char *where, int64_t nrhs, int nt, qk_wall_t *wall,
                            qk_err_t *err);
 

@@ -9,7 +9,8 @@ TestSuite(wall, .init = h5t_setup, .fini = h5t_teardown);
 
 enum { NT = 8 };
 
-/* Right-hand side k: |q|^2 = (k + 1) (t + 1), |mid|^2 = that times 1e-3 (t + 2); no current of 1. */
+/* Right-hand side k: |q|^2 = (k + 1) (t + 1), |mid|^2 = that times 1e-3 (t + 2); 1 has no current.
+ */
 static void fill(qk_wall_t *wall, int t0) {
   qk_wall_init(wall, 2, NT, t0);
   for (int k = 0; k < 2; k++) {
