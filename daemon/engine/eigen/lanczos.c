@@ -20,8 +20,13 @@ static const double first_window = 0.03;       /* of the top */
 static const double gain = 0.7;                /* in the worst error that counts as such */
 static const double sharpness = 3;             /* order of the polynomial over sqrt(top / window) */
 
-typedef struct lanczos {
+struct qk_lanczos {
   qk_lanczos_params_t p; /* complete, but for what is found on the way */
+  bool fixed_window;     /* by the caller */
+  int fixed_order;       /* by the caller; 0: it is not */
+  enum { BEGIN, EXTEND, OVER } stage;
+  int from, at; /* the block that an extension began with, the one that is next */
+  int windows;  /* changes of the window so far */
   qk_lanczos_basis_t k;
   int keep, m;            /* blocks kept at a restart; vectors of the space */
   double complex *h, *q;  /* [m][m], column by column: projected operator; its eigenvectors */
@@ -29,13 +34,22 @@ typedef struct lanczos {
   double best; /* worst relative error among the wanted ones, its smallest value so far */
   int since;   /* restarts since then */
   int restarts;
-} lanczos_t;
+  int done; /* vectors that had converged at the last restart */
+};
+typedef struct qk_lanczos lanczos_t;
 
 /* ---- parameters ------------------------------------------------------------------------------ */
 
 static int64_t dimension(const qk_geom_t *geom) {
   const int vectors = geom->inner > 1 ? geom->inner : 1;
   return geom->volume / 2 * geom->ncomp * vectors * qk_geom_slices(geom);
+}
+
+qk_status_t qk_lanczos_has_gamma5(const qk_operator_t *op, qk_err_t *err) {
+  const qk_geom_t *geom = op->dev->geom;
+  const bool one = qk_geom_slices(geom) == 1 && geom->inner <= 1;
+  if (one && op->adjoint == QK_ADJOINT_GAMMA5 && op->twist == 0) return QK_OK;
+  return qk_fail(err, QK_UNSUPPORTED, "gamma_5 M of the action %s is not hermitian", op->action);
 }
 
 int qk_lanczos_most(const qk_geom_t *geom) {
@@ -150,15 +164,11 @@ static qk_status_t advance(lanczos_t *l, int b, int order, double complex r[B * 
   return status;
 }
 
-/* Extends the basis from block `from` to `nblock` blocks; computes |f(A) v - theta v| of each
- * Ritz vector to report. */
-static qk_status_t extend(lanczos_t *l, int from, int nblock, int order) {
-  double complex r[B * B] = {0};
-  qk_status_t status = QK_OK;
-  for (int b = from; b < nblock && !status; b++) status = advance(l, b, order, r);
-  if (status) return status;
+/* The Ritz vectors of nblock blocks, the last of which has given r; |f(A) v - theta v| of each goes
+ * to report. */
+static qk_status_t ritz(lanczos_t *l, int nblock, const double complex r[B * B]) {
   const int n = nblock * B;
-  status = diagonalise(l, n);
+  qk_status_t status = diagonalise(l, n);
   if (status) return status;
   for (int j = 0; j < n; j++) {
     const double complex *tail = l->q + (size_t)(j + 1) * (size_t)n - B;
@@ -171,6 +181,14 @@ static qk_status_t extend(lanczos_t *l, int from, int nblock, int order) {
     l->report[j] = sqrt(sum);
   }
   return QK_OK;
+}
+
+/* Extends the basis from its first block to `nblock` blocks by A itself. */
+static qk_status_t extend(lanczos_t *l, int nblock) {
+  double complex r[B * B] = {0};
+  qk_status_t status = QK_OK;
+  for (int b = 0; b < nblock && !status; b++) status = advance(l, b, 0, r);
+  return status ? status : ritz(l, nblock, r);
 }
 
 /* The basis becomes the first `keep` blocks of Ritz vectors and the block that was made last. */
@@ -195,7 +213,7 @@ static qk_status_t first_block(lanczos_t *l) {
 
 static qk_status_t find_top(lanczos_t *l) {
   int nblock = l->k.nblock < TOP_BLOCKS ? l->k.nblock : TOP_BLOCKS;
-  qk_status_t status = extend(l, 0, nblock, 0);
+  qk_status_t status = extend(l, nblock);
   if (!status) l->p.top = 1.05 * (l->theta[0] + l->report[0]);
   return status;
 }
@@ -254,55 +272,95 @@ static bool stagnates(lanczos_t *l) {
   return l->since >= PATIENCE;
 }
 
-/* Leaves the `keep` blocks of Ritz vectors at the front of the basis. */
-static qk_status_t iterate(lanczos_t *l, qk_progress_fn *progress, void *arg) {
-  const bool fixed_window = l->p.window > 0, fixed_order = l->p.order > 0;
-  int order = l->p.order, from = 0, windows = 0;
+static void clear_projection(lanczos_t *l) {
+  memset(l->h, 0, (size_t)l->m * (size_t)l->m * sizeof *l->h);
+}
+
+/* The next extension, from block `from` on. */
+static void begin_extension(lanczos_t *l, int from) {
+  l->p.order = l->fixed_order ? l->fixed_order : order_for(l->p.window, l->p.top);
+  l->from = l->at = from;
+  l->stage = EXTEND;
+}
+
+static qk_status_t begin(lanczos_t *l) {
   qk_status_t status = first_block(l);
   if (!status && l->p.top == 0) {
     status = find_top(l);
-    memset(l->h, 0, (size_t)l->m * (size_t)l->m * sizeof *l->h);
+    clear_projection(l);
   }
-  if (!fixed_window) l->p.window = first_window * l->p.top;
-  while (!status) {
-    l->p.order = fixed_order ? order : order_for(l->p.window, l->p.top);
-    status = extend(l, from, l->k.nblock, l->p.order);
-    if (status) break;
-    int done = converged(l);
-    if (progress) progress(arg, "eigenvectors", done, l->p.n);
-    const bool ends = done == l->p.n || stagnates(l);
-    status = restart(l, l->k.nblock);
-    from = l->keep;
-    l->restarts++;
-    if (status || ends || l->restarts >= l->p.restarts) break;
-    bool moved = false;
-    if (!fixed_window && windows < WINDOWS) {
-      status = move_window(l, &moved);
-      windows++;
-    }
-    if (moved) {
-      from = 0;
-      l->best = 0;
-      memset(l->h, 0, (size_t)l->m * (size_t)l->m * sizeof *l->h);
-    } else {
-      windows = fixed_window ? 0 : WINDOWS;
-    }
+  if (status) return status;
+  if (!l->fixed_window) l->p.window = first_window * l->p.top;
+  begin_extension(l, 0);
+  return QK_OK;
+}
+
+/* The space is full: leaves the `keep` blocks of Ritz vectors at the front of the basis. */
+static qk_status_t end_extension(lanczos_t *l) {
+  l->done = converged(l);
+  const bool ends = l->done == l->p.n || stagnates(l);
+  qk_status_t status = restart(l, l->k.nblock);
+  l->restarts++;
+  if (status) return status;
+  if (ends || l->restarts >= l->p.restarts) {
+    l->stage = OVER;
+    return QK_OK;
   }
+  bool moved = false;
+  if (!l->fixed_window && l->windows < WINDOWS) {
+    status = move_window(l, &moved);
+    l->windows++;
+  }
+  if (moved) {
+    l->best = 0;
+    clear_projection(l);
+  } else {
+    l->windows = l->fixed_window ? 0 : WINDOWS;
+  }
+  begin_extension(l, moved ? 0 : l->keep);
   return status;
 }
 
-/* q = V^+ A V with the `keep` blocks V; c: space for the columns of a block. */
+static qk_status_t extend_by_one(lanczos_t *l) {
+  double complex r[B * B] = {0};
+  qk_status_t status = advance(l, l->at, l->p.order, r);
+  l->at++;
+  if (status || l->at < l->k.nblock) return status;
+  status = ritz(l, l->k.nblock, r);
+  return status ? status : end_extension(l);
+}
+
+/* q = V^+ A V, or V^+ H V, with the `keep` blocks V; c: space for the columns of a block. */
 static qk_status_t project(lanczos_t *l, double complex *c) {
   qk_lanczos_basis_t *k = &l->k;
   const int n = l->keep * B;
   for (int b = 0; b < l->keep; b++) {
-    qk_status_t status = qk_lanczos_basis_apply(k, k->v[k->nblock], k->v[b]);
+    qk_status_t status = qk_lanczos_basis_image(k, k->v[k->nblock], k->v[b]);
     if (status) return status;
     status = qk_lanczos_basis_dots(k, l->keep, k->v[k->nblock], c);
     if (status) return status;
     for (int i = 0; i < n; i++)
       for (int j = 0; j < B; j++) l->q[(size_t)(b * B + j) * (size_t)n + (size_t)i] = c[i * B + j];
   }
+  return QK_OK;
+}
+
+/* Eigenvalues and columns of q. */
+static qk_status_t sort_by_modulus(lanczos_t *l, int n) {
+  double complex *column = qk_malloc((size_t)n * sizeof *column);
+  if (!column) return QK_NO_MEMORY;
+  const size_t bytes = (size_t)n * sizeof *column;
+  for (int i = 1; i < n; i++)
+    for (int j = i; j > 0 && fabs(l->theta[j]) < fabs(l->theta[j - 1]); j--) {
+      double complex *a = l->q + (size_t)(j - 1) * (size_t)n, *b = a + n;
+      const double value = l->theta[j];
+      l->theta[j] = l->theta[j - 1];
+      l->theta[j - 1] = value;
+      memcpy(column, a, bytes);
+      memcpy(a, b, bytes);
+      memcpy(b, column, bytes);
+    }
+  qk_free(column);
   return QK_OK;
 }
 
@@ -318,6 +376,8 @@ static qk_status_t rayleigh_ritz(lanczos_t *l) {
   if (status) return status;
   status = qk_hermitian_eigen(k->dev->geom->comm, n, l->q, l->theta);
   if (status) return status;
+  status = k->gamma5 ? sort_by_modulus(l, n) : QK_OK;
+  if (status) return status;
   status = qk_lanczos_basis_rotate(k, l->keep, n, l->q, n);
   for (int b = 0; b < l->keep && !status; b++)
     status =
@@ -328,10 +388,11 @@ static qk_status_t rayleigh_ritz(lanczos_t *l) {
 /* The wanted vectors that are good, to the front, and out of the basis. */
 static qk_status_t collect(lanczos_t *l, qk_eigen_t *e) {
   qk_lanczos_basis_t *k = &l->k;
+  const double limit = k->gamma5 ? sqrt(l->p.top) : l->p.top; /* of A, of H */
   const int n = l->keep * B;
   memset(l->q, 0, (size_t)n * (size_t)n * sizeof *l->q);
   for (int i = 0; i < n && e->n < l->p.n; i++) {
-    if (!(l->report[i] <= l->p.accept * l->p.top && l->theta[i] > 0)) continue;
+    if (!(l->report[i] <= l->p.accept * limit && (k->gamma5 || l->theta[i] > 0))) continue;
     l->q[(size_t)e->n * (size_t)n + (size_t)i] = 1;
     e->value[e->n] = l->theta[i];
     e->residual[e->n] = l->report[i];
@@ -360,7 +421,7 @@ void qk_eigen_destroy(qk_eigen_t *eigen) {
   qk_free(eigen);
 }
 
-static qk_status_t reserve(lanczos_t *l, qk_operator_t *op, qk_work_t *work, qk_eigen_t **e) {
+static qk_status_t reserve(lanczos_t *l, qk_operator_t *op, qk_work_t *work) {
   size_t m = (size_t)l->p.space;
   l->m = l->p.space;
   l->keep = round_up(l->p.n) / B + EXTRA - 1;
@@ -368,40 +429,138 @@ static qk_status_t reserve(lanczos_t *l, qk_operator_t *op, qk_work_t *work, qk_
   l->q = qk_calloc(m * m, sizeof *l->q);
   l->theta = qk_calloc(m, sizeof *l->theta);
   l->report = qk_calloc(m, sizeof *l->report);
-  *e = qk_calloc(1, sizeof **e);
-  qk_status_t status = qk_lanczos_basis_init(&l->k, op, work, l->p.prec, l->p.space / B, l->p.seed);
-  return l->h && l->q && l->theta && l->report && *e ? status : QK_NO_MEMORY;
+  qk_status_t status = qk_lanczos_basis_init(&l->k, op, work, &l->p);
+  return l->h && l->q && l->theta && l->report ? status : QK_NO_MEMORY;
 }
 
-static qk_status_t find_lowest(lanczos_t *l, qk_progress_fn *progress, void *arg, qk_eigen_t *e) {
-  qk_status_t status = iterate(l, progress, arg);
+void qk_lanczos_destroy(qk_lanczos_t *l) {
+  if (!l) return;
+  if (l->k.dev) qk_lanczos_basis_fini(&l->k);
+  qk_free(l->report);
+  qk_free(l->theta);
+  qk_free(l->q);
+  qk_free(l->h);
+  qk_free(l);
+}
+
+static qk_status_t fail(const lanczos_t *l, qk_status_t status, qk_err_t *err) {
+  return qk_fail(err, status, "%d eigenvectors after %d restarts: %s", l->p.n, l->restarts,
+                 qk_status_text(status));
+}
+
+qk_status_t qk_lanczos_create(qk_operator_t *op, qk_work_t *work, const qk_lanczos_params_t *params,
+                              qk_lanczos_t **lanczos, qk_err_t *err) {
+  qk_comm_t *comm = op->dev->geom->comm;
+  qk_lanczos_params_t p = *params;
+  qk_status_t status = complete(op->dev->geom, &p, err);
+  if (status) return status;
+  lanczos_t *l = qk_calloc(1, sizeof *l);
+  if (l) {
+    l->p = p;
+    l->fixed_window = p.window > 0;
+    l->fixed_order = p.order;
+  }
+  status = qk_comm_agree(comm, l ? reserve(l, op, work) : QK_NO_MEMORY, NULL);
+  if (!status) {
+    *lanczos = l;
+    return QK_OK;
+  }
+  qk_lanczos_destroy(l);
+  return qk_fail(err, status, "%d eigenvectors: %s", p.n, qk_status_text(status));
+}
+
+qk_status_t qk_lanczos_step(qk_lanczos_t *l, qk_err_t *err) {
+  const qk_status_t status = l->stage == BEGIN    ? begin(l)
+                             : l->stage == EXTEND ? extend_by_one(l)
+                                                  : QK_OK;
+  return status ? fail(l, status, err) : QK_OK;
+}
+
+qk_lanczos_news_t qk_lanczos_news(const qk_lanczos_t *l) {
+  return (qk_lanczos_news_t){.over = l->stage == OVER,
+                             .restarted = l->stage == EXTEND && l->at == l->from && l->restarts > 0,
+                             .restarts = l->restarts,
+                             .converged = l->done};
+}
+
+void qk_lanczos_state(const qk_lanczos_t *l, qk_lanczos_state_t *state, const double **theta) {
+  *state = (qk_lanczos_state_t){.window = l->p.window,
+                                .top = l->p.top,
+                                .best = l->best,
+                                .order = l->p.order,
+                                .since = l->since,
+                                .restarts = l->restarts,
+                                .windows = l->windows,
+                                .done = l->done,
+                                .randomised = l->k.randomised,
+                                .nblock = l->from + 1};
+  *theta = l->theta;
+}
+
+qk_field_t *qk_lanczos_block(qk_lanczos_t *l, int b) {
+  return l->k.v[b];
+}
+
+int qk_lanczos_kept(const qk_lanczos_t *l) {
+  return l->keep + 1;
+}
+
+const qk_lanczos_params_t *qk_lanczos_params(const qk_lanczos_t *l) {
+  return &l->p;
+}
+
+qk_status_t qk_lanczos_resume(qk_lanczos_t *l, const qk_lanczos_state_t *state, const double *theta,
+                              qk_err_t *err) {
+  const int n = (state->nblock - 1) * B;
+  if ((state->nblock != 1 && state->nblock != l->keep + 1) || state->order < 2 ||
+      state->order > ORDER_MAX || !(state->window > 0 && state->window < state->top))
+    return qk_fail(err, QK_BAD_ARGUMENT, "state of %d blocks, order %d, window %g of %g",
+                   state->nblock, state->order, state->window, state->top);
+  l->p.window = state->window;
+  l->p.top = state->top;
+  l->best = state->best;
+  l->since = state->since;
+  l->restarts = state->restarts;
+  l->windows = state->windows;
+  l->done = state->done;
+  l->k.randomised = state->randomised;
+  clear_projection(l);
+  for (int i = 0; i < n; i++) l->h[(size_t)i * (size_t)l->m + (size_t)i] = theta[i];
+  begin_extension(l, state->nblock - 1);
+  return QK_OK;
+}
+
+static qk_status_t find_vectors(qk_lanczos_t *l, qk_eigen_t **eigen) {
+  *eigen = qk_calloc(1, sizeof **eigen);
+  qk_status_t status = qk_comm_agree(l->k.dev->geom->comm, *eigen ? QK_OK : QK_NO_MEMORY, NULL);
   if (status) return status;
   status = rayleigh_ritz(l);
-  return status ? status : collect(l, e);
+  return status ? status : collect(l, *eigen);
+}
+
+qk_status_t qk_lanczos_vectors(qk_lanczos_t *l, qk_eigen_t **eigen, qk_err_t *err) {
+  qk_eigen_t *e = NULL;
+  const qk_status_t status = qk_comm_agree(l->k.dev->geom->comm, find_vectors(l, &e), NULL);
+  if (status) {
+    qk_eigen_destroy(e);
+    return fail(l, status, err);
+  }
+  *eigen = e;
+  if (e->n == l->p.n) return QK_OK;
+  return qk_fail(err, QK_NOT_CONVERGED, "%d of %d eigenvectors after %d restarts", e->n, l->p.n,
+                 l->restarts);
 }
 
 qk_status_t qk_lanczos(qk_operator_t *op, qk_work_t *work, const qk_lanczos_params_t *params,
                        qk_progress_fn *progress, void *arg, qk_eigen_t **eigen, qk_err_t *err) {
-  lanczos_t l = {.p = *params};
-  qk_eigen_t *e = NULL;
-  qk_comm_t *comm = op->dev->geom->comm;
-  qk_status_t status = complete(op->dev->geom, &l.p, err);
+  qk_lanczos_t *l;
+  qk_status_t status = qk_lanczos_create(op, work, params, &l, err);
   if (status) return status;
-  status = qk_comm_agree(comm, reserve(&l, op, work, &e), NULL);
-  if (!status) status = find_lowest(&l, progress, arg, e);
-  status = qk_comm_agree(comm, status, NULL);
-  if (l.k.dev) qk_lanczos_basis_fini(&l.k);
-  qk_free(l.report);
-  qk_free(l.theta);
-  qk_free(l.q);
-  qk_free(l.h);
-  if (status) {
-    qk_eigen_destroy(e);
-    return qk_fail(err, status, "%d eigenvectors after %d restarts: %s", l.p.n, l.restarts,
-                   qk_status_text(status));
+  for (int before = 0; !status && l->stage != OVER; before = l->restarts) {
+    status = qk_lanczos_step(l, err);
+    if (!status && progress && l->restarts > before) progress(arg, "eigenvectors", l->done, l->p.n);
   }
-  *eigen = e;
-  if (e->n == l.p.n) return QK_OK;
-  return qk_fail(err, QK_NOT_CONVERGED, "%d of %d eigenvectors after %d restarts", e->n, l.p.n,
-                 l.restarts);
+  const qk_status_t found = status ? status : qk_lanczos_vectors(l, eigen, err);
+  qk_lanczos_destroy(l);
+  return found;
 }

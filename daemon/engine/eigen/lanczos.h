@@ -1,6 +1,6 @@
 /*
- * lanczos.h: lowest eigenvectors of Mhat^+ Mhat, on any level. They are the singular vectors of
- * Mhat that its inverse amplifies most.
+ * lanczos.h: lowest eigenvectors of Mhat^+ Mhat, on any level, or of g5 M. Those of the first are
+ * the singular vectors of Mhat that its inverse amplifies most.
  *
  * Thick-restart Lanczos (K. Wu and H. Simon, SIAM J. Matrix Anal. Appl. 22 (2000) 602) on blocks of
  * eight vectors, applied to a Chebyshev polynomial of A = Mhat^+ Mhat that is small on [window,
@@ -22,8 +22,13 @@
 
 enum { QK_EIGEN_BLOCK = 8, QK_EIGEN_MAX = 256 };
 
+/* GAMMA5: of H = g5 M on all sites, of an operator whose H is hermitian (operator.h: adjoint),
+ * those of least modulus. The iteration is that of H^2 = M^+ M. */
+typedef enum qk_lanczos_kind { QK_LANCZOS_NORMAL, QK_LANCZOS_GAMMA5 } qk_lanczos_kind_t;
+
 /* 0 in a member but n: its default. */
 typedef struct qk_lanczos_params {
+  qk_lanczos_kind_t kind;
   int n;     /* vectors wanted, 1 .. QK_EIGEN_MAX */
   int space; /* vectors of the Krylov space, a multiple of 8, n + 16 .. QK_BASIS_MAX; about 2 n */
   int order; /* of the polynomial, even; chosen by the window */
@@ -44,7 +49,7 @@ typedef struct qk_eigen {
   int nblock;
   qk_field_t *block[QK_EIGEN_MAX / QK_EIGEN_BLOCK]; /* flat fields (flat.h) ... */
   qk_flat_t *flat;                                  /* ... which stand on it */
-  double value[QK_EIGEN_MAX];                       /* ascending */
+  double value[QK_EIGEN_MAX];                       /* ascending, those of GAMMA5 by modulus */
   double residual[QK_EIGEN_MAX];
   double window, top;
   int order, restarts;
@@ -58,10 +63,51 @@ qk_status_t qk_lanczos(qk_operator_t *op, qk_work_t *work, const qk_lanczos_para
                        qk_progress_fn *progress, void *arg, qk_eigen_t **eigen, qk_err_t *err);
 void qk_eigen_destroy(qk_eigen_t *eigen); /* NULL-safe */
 
-/* The most vectors that can be wanted on a lattice. */
-int qk_lanczos_most(const qk_geom_t *geom);
+/* The same in steps: create, steps until it is over, vectors, destroy. A step is a new block (2
+ * order applications of Mhat to eight vectors), the first one the search for the top of the
+ * spectrum. Errors as above; after one it can only be destroyed. */
+typedef struct qk_lanczos qk_lanczos_t;
+qk_status_t qk_lanczos_create(qk_operator_t *op, qk_work_t *work, const qk_lanczos_params_t *params,
+                              qk_lanczos_t **lanczos, qk_err_t *err);
+qk_status_t qk_lanczos_step(qk_lanczos_t *lanczos, qk_err_t *err);
+typedef struct qk_lanczos_news {
+  bool over;
+  bool restarted; /* by the last step: its state can be kept (below) */
+  int restarts, converged;
+} qk_lanczos_news_t;
+qk_lanczos_news_t qk_lanczos_news(const qk_lanczos_t *lanczos);
+/* Once it is over, and once. QK_NOT_CONVERGED as above. */
+qk_status_t qk_lanczos_vectors(qk_lanczos_t *lanczos, qk_eigen_t **eigen, qk_err_t *err);
+void qk_lanczos_destroy(qk_lanczos_t *lanczos); /* NULL-safe */
 
-/* Device bytes of qk_lanczos on this rank, without the operator's work fields. */
+/* What an iteration goes on from after a restart: these numbers and the first `nblock` blocks of
+ * its basis. One that was resumed from them makes the same bits. */
+typedef struct qk_lanczos_state {
+  double window, top, best;
+  int order, since, restarts, windows, done;
+  int64_t randomised;
+  int nblock; /* 1 or more: Ritz vectors, and the block that was made last */
+} qk_lanczos_state_t;
+
+/* After a step that has restarted. theta: one number for each vector of all blocks but the last. */
+void qk_lanczos_state(const qk_lanczos_t *lanczos, qk_lanczos_state_t *state, const double **theta);
+/* Block b < nblock, to be read or, before resume, written: a flat field (flat.h). */
+qk_field_t *qk_lanczos_block(qk_lanczos_t *lanczos, int b);
+/* Blocks that it keeps at a restart, the new one too; its parameters, complete. */
+int qk_lanczos_kept(const qk_lanczos_t *lanczos);
+const qk_lanczos_params_t *qk_lanczos_params(const qk_lanczos_t *lanczos);
+/* Of one that was just created with the same parameters, and whose blocks were written.
+ * QK_BAD_ARGUMENT: a state that it cannot be in. */
+qk_status_t qk_lanczos_resume(qk_lanczos_t *lanczos, const qk_lanczos_state_t *state,
+                              const double *theta, qk_err_t *err);
+
+/* The most vectors that can be wanted on a lattice, of either kind. */
+int qk_lanczos_most(const qk_geom_t *geom);
+/* QK_OK, or QK_UNSUPPORTED and why H = g5 M of this operator is not hermitian. */
+qk_status_t qk_lanczos_has_gamma5(const qk_operator_t *op, qk_err_t *err);
+
+/* Device bytes of qk_lanczos on this rank, without the operator's work fields. system: that of the
+ * operator; all sites for GAMMA5. */
 int64_t qk_lanczos_bytes(const qk_geom_t *geom, qk_subset_t system,
                          const qk_lanczos_params_t *params);
 

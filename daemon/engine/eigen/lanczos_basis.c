@@ -16,12 +16,19 @@ static size_t columns(const qk_lanczos_basis_t *k) {
 }
 
 static qk_status_t create(const qk_lanczos_basis_t *k, qk_field_t **block) {
-  return qk_field_create(qk_flat_dev(k->flat), k->prec, B, k->op->system, block);
+  return qk_field_create(qk_flat_dev(k->flat), k->prec, B, k->system, block);
 }
 
 qk_status_t qk_lanczos_basis_init(qk_lanczos_basis_t *k, qk_operator_t *op, qk_work_t *work,
-                                  qk_prec_t prec, int nblock, uint64_t seed) {
-  *k = (qk_lanczos_basis_t){.op = op, .work = work, .dev = op->dev, .prec = prec, .seed = seed};
+                                  const qk_lanczos_params_t *params) {
+  const int nblock = params->space / B;
+  *k = (qk_lanczos_basis_t){.op = op,
+                            .work = work,
+                            .dev = op->dev,
+                            .prec = params->prec,
+                            .gamma5 = params->kind == QK_LANCZOS_GAMMA5,
+                            .seed = params->seed};
+  k->system = k->gamma5 ? QK_FULL : op->system;
   void *c = NULL, *scalar = NULL, *mask = NULL;
   size_t n = (size_t)nblock * B;
   k->flat = qk_malloc(sizeof *k->flat);
@@ -68,9 +75,12 @@ static void blas(qk_lanczos_basis_t *k, qk_blas_op_t op, qk_blas_args_t args) {
   qk_dev_blas(k->dev, op, args);
 }
 
+/* Mhat, or M. */
 static void mhat(qk_lanczos_basis_t *k, qk_field_t *out, const qk_field_t *in, bool dagger) {
-  if (qk_dev_ok(k->dev))
-    qk_dev_note(k->dev, k->op->ops->apply_system(k->op, out, in, dagger, NULL));
+  const qk_operator_ops_t *ops = k->op->ops;
+  if (!qk_dev_ok(k->dev)) return;
+  qk_dev_note(k->dev, k->gamma5 ? ops->apply(k->op, out, in, dagger, NULL, 0)
+                                : ops->apply_system(k->op, out, in, dagger, NULL));
 }
 
 /* What the operator works on. */
@@ -107,7 +117,7 @@ static void through(qk_lanczos_basis_t *k, pass_t *pass, const void *arg, qk_fie
     pass(k, arg, out, in);
     return;
   }
-  qk_field_t *from = take(k, k->op->system), *to = take(k, k->op->system);
+  qk_field_t *from = take(k, k->system), *to = take(k, k->system);
   for (int first = 0; first < B; first += n) {
     qk_flat_unpack(k->flat, from, 0, in, first, n);
     pass(k, arg, to, from);
@@ -194,7 +204,7 @@ static void take_system(qk_lanczos_basis_t *k, const qk_field_t *to, const qk_fi
   for (int i = 0; i < qk_field_vectors(full); i++) {
     const qk_field_t from = qk_field_vector(full, i);
     blas(k, QK_BLAS_COPY,
-         (qk_blas_args_t){.f = {qk_field_vector(to, i).v, qk_field_parity(&from, k->op->system)},
+         (qk_blas_args_t){.f = {qk_field_vector(to, i).v, qk_field_parity(&from, k->system)},
                           .mask = mask});
   }
 }
@@ -202,7 +212,7 @@ static void take_system(qk_lanczos_basis_t *k, const qk_field_t *to, const qk_fi
 /* Of slices: by way of a spare block. */
 static void draw_slices(qk_lanczos_basis_t *k, qk_field_t *w, const uint8_t *mask) {
   const int n = qk_flat_together(k->flat);
-  qk_field_t *full = take(k, QK_FULL), *part = take(k, k->op->system);
+  qk_field_t *full = take(k, QK_FULL), *part = take(k, k->system);
   for (int first = 0; first < B; first += n) {
     draw(k, full);
     take_system(k, part, full, NULL);
@@ -302,7 +312,7 @@ qk_status_t qk_lanczos_basis_normalise(qk_lanczos_basis_t *k, int nblock, qk_fie
 
 static void apply(qk_lanczos_basis_t *k, const void *arg, qk_field_t *out, const qk_field_t *in) {
   (void)arg;
-  qk_field_t *t = take(k, k->op->system);
+  qk_field_t *t = take(k, k->system);
   mhat(k, t, in, false);
   mhat(k, out, t, true);
   qk_work_release(k->work, t);
@@ -312,6 +322,24 @@ static void apply_once(qk_lanczos_basis_t *k, const void *arg, qk_field_t *out,
                        const qk_field_t *in) {
   (void)arg;
   mhat(k, out, in, false);
+}
+
+/* H = g5 M. */
+static void apply_gamma5(qk_lanczos_basis_t *k, const void *arg, qk_field_t *out,
+                         const qk_field_t *in) {
+  (void)arg;
+  mhat(k, out, in, false);
+  const qk_chiral_args_t args = {.plus = 1, .minus = -1, .in = out->v, .out = out->v};
+  if (qk_dev_ok(k->dev)) qk_dev_note(k->dev, k->dev->ops->chiral(k->dev->ctx, &args));
+}
+
+static pass_t *image_of(const qk_lanczos_basis_t *k) {
+  return k->gamma5 ? apply_gamma5 : apply;
+}
+
+qk_status_t qk_lanczos_basis_image(qk_lanczos_basis_t *k, qk_field_t *out, const qk_field_t *in) {
+  through(k, image_of(k), NULL, out, in);
+  return qk_dev_status(k->dev);
 }
 
 qk_status_t qk_lanczos_basis_apply(qk_lanczos_basis_t *k, qk_field_t *out, const qk_field_t *in) {
@@ -328,7 +356,7 @@ typedef struct filter {
  * half width of the interval. t_i is in f[i % 2]; f[order % 2] is out. */
 static void filter(qk_lanczos_basis_t *k, const void *arg, qk_field_t *out, const qk_field_t *in) {
   const filter_t *p = arg;
-  qk_field_t *other = take(k, k->op->system), *image = take(k, k->op->system), *f[2];
+  qk_field_t *other = take(k, k->system), *image = take(k, k->system), *f[2];
   f[p->order % 2] = out;
   f[1 - p->order % 2] = other;
   blas(k, QK_BLAS_COPY, (qk_blas_args_t){.f = {f[0]->v, in->v}});
@@ -367,7 +395,7 @@ static void norms(qk_lanczos_basis_t *k, const qk_field_t *w, double result[B]) 
 }
 
 qk_status_t qk_lanczos_basis_rayleigh(qk_lanczos_basis_t *k, const qk_field_t *v, double value[8]) {
-  qk_field_t *t = k->spare ? k->spare : take(k, k->op->system);
+  qk_field_t *t = k->spare ? k->spare : take(k, k->system);
   through(k, apply_once, NULL, t, v);
   norms(k, t, value);
   if (t != k->spare) qk_work_release(k->work, t);
@@ -379,7 +407,7 @@ qk_status_t qk_lanczos_basis_residual(qk_lanczos_basis_t *k, const qk_field_t *v
   double minus[B], norm2[B];
   for (int i = 0; i < B; i++) minus[i] = -value[i];
   const double *c = set_scalar(k, 0, minus, B);
-  through(k, apply, NULL, w, v);
+  through(k, image_of(k), NULL, w, v);
   blas(k, QK_BLAS_AXPY, (qk_blas_args_t){.f = {w->v, v->v}, .c = {c}});
   norms(k, w, norm2);
   for (int i = 0; i < B; i++) residual[i] = sqrt(norm2[i]);

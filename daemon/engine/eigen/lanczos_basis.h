@@ -17,7 +17,9 @@ typedef struct qk_lanczos_basis {
   const qk_device_t *dev; /* of the operator */
   qk_flat_t *flat;        /* of the blocks */
   qk_prec_t prec;
-  int nblock; /* room for nblock blocks and the one that is being made */
+  bool gamma5;        /* A = H^2, H = g5 M, instead of Mhat^+ Mhat ... */
+  qk_subset_t system; /* ... on these sites */
+  int nblock;         /* room for nblock blocks and the one that is being made */
   qk_field_t *v[QK_BASIS_MAX / QK_EIGEN_BLOCK + 1];
   qk_field_t *spare;  /* a block that is nobody's, with a fifth dimension */
   double complex *c;  /* device: coefficients, [8 nblock][8 nblock] at most */
@@ -29,7 +31,7 @@ typedef struct qk_lanczos_basis {
 
 /* Allocates. To be given to fini whatever comes out. */
 qk_status_t qk_lanczos_basis_init(qk_lanczos_basis_t *k, qk_operator_t *op, qk_work_t *work,
-                                  qk_prec_t prec, int nblock, uint64_t seed);
+                                  const qk_lanczos_params_t *params);
 void qk_lanczos_basis_fini(qk_lanczos_basis_t *k);
 
 /* c[i][j] = (v_i, y_j), i over the first nblock blocks, on the host; summed over the ranks. */
@@ -55,9 +57,11 @@ qk_status_t qk_lanczos_basis_apply(qk_lanczos_basis_t *k, qk_field_t *out, const
 /* out = T_order((2 A - top - window) / (top - window)) in. */
 qk_status_t qk_lanczos_basis_filter(qk_lanczos_basis_t *k, double window, double top, int order,
                                     qk_field_t *out, const qk_field_t *in);
+/* out = A in, or of GAMMA5 H in. */
+qk_status_t qk_lanczos_basis_image(qk_lanczos_basis_t *k, qk_field_t *out, const qk_field_t *in);
 /* (v, A v) of normalised columns. */
 qk_status_t qk_lanczos_basis_rayleigh(qk_lanczos_basis_t *k, const qk_field_t *v, double value[8]);
-/* |A v - value v| of the columns; w is work. */
+/* |A v - value v| of the columns, or |H v - value v|; w is work. */
 qk_status_t qk_lanczos_basis_residual(qk_lanczos_basis_t *k, const qk_field_t *v, qk_field_t *w,
                                       const double value[8], double residual[8]);
 

@@ -7,6 +7,7 @@
 #include "daemon/base/log.h"
 #include "daemon/base/mem.h"
 #include "daemon/engine/serve/correlate.h"
+#include "daemon/engine/serve/eigen_rounds.h"
 #include "daemon/engine/serve/inflight.h"
 #include "daemon/engine/serve/placement.h"
 #include "daemon/engine/serve/report.h"
@@ -24,6 +25,7 @@ typedef struct worker {
   qk_field_io_t *port;
   qk_inflight_t *inflight;
   qk_correlator_t *correlator;
+  qk_eigen_rounds_t eigen;
   uint64_t contract_serial;
   uint64_t keep_until, smear_until; /* steps of the solver: see rest() */
   double contract_since;
@@ -46,6 +48,10 @@ typedef struct worker {
 static bool running(const worker_t *w) {
   return w->setup != NULL &&
          (qk_inflight_running(w->inflight) > 0 || qk_correlator_busy(w->correlator));
+}
+
+static bool computing(const worker_t *w) {
+  return running(w) || qk_eigen_rounds_busy(&w->eigen);
 }
 
 static bool solving(const worker_t *w) {
@@ -155,13 +161,6 @@ static qk_status_t receive_contract(worker_t *w, const Quark__Engine__Contract *
   return QK_OK;
 }
 
-static qk_status_t receive_eigen(worker_t *w, const Quark__Engine__Eigen *message) {
-  qk_err_t err = {0};
-  qk_fail(&err, QK_UNSUPPORTED, "kind = %d: this engine computes no eigenvectors",
-          (int)message->problem->kind);
-  return qk_report_eigen_refused(w->channel, message->serial, &err);
-}
-
 /* What the front before has said in this very round is forgotten, too. */
 static void receive_adopt(worker_t *w, const Quark__Engine__Adopt *message) {
   w->nonce = message->nonce;
@@ -181,7 +180,9 @@ static qk_status_t receive(worker_t *w, const Quark__Engine__FrontMessage *messa
   case QUARK__ENGINE__FRONT_MESSAGE__BODY_CANCEL:
     return receive_cancel(w, message->cancel);
   case QUARK__ENGINE__FRONT_MESSAGE__BODY_EIGEN:
-    return receive_eigen(w, message->eigen);
+  case QUARK__ENGINE__FRONT_MESSAGE__BODY_EIGEN_CANCEL:
+  case QUARK__ENGINE__FRONT_MESSAGE__BODY_EIGEN_DROP:
+    return qk_eigen_rounds_receive(&w->eigen, w->setup, message, &w->round);
   case QUARK__ENGINE__FRONT_MESSAGE__BODY_ADOPT:
     receive_adopt(w, message->adopt);
     return QK_OK;
@@ -255,6 +256,7 @@ static bool awaits_fills(worker_t *w) {
 /* Milliseconds that rank 0 may wait for messages before the next round. */
 static double patience(const worker_t *w, bool awaiting) {
   if (awaiting) return w->backlog_until - qk_now_ms();
+  if (qk_eigen_rounds_busy(&w->eigen)) return 0;
   if (running(w)) return solving(w) ? 0 : TRANSFER_MS;
   return w->last_heartbeat + QK_HEARTBEAT_MS - qk_now_ms();
 }
@@ -273,7 +275,7 @@ static qk_status_t next_round(worker_t *w) {
     if (status != QK_OK) return qk_fail(w->err, status, "the front takes no messages");
     if (w->round.head.kind != QK_ROUND_WORK) return QK_OK;
     awaiting = awaits_fills(w);
-    if (!awaiting && (running(w) || saving(w) || w->round.head.nfill > 0)) return QK_OK;
+    if (!awaiting && (computing(w) || saving(w) || w->round.head.nfill > 0)) return QK_OK;
   }
 }
 
@@ -288,7 +290,9 @@ static qk_loaded_t *unload(worker_t *w) {
   qk_loaded_t *setup = w->setup;
   qk_correlator_destroy(w->correlator);
   qk_inflight_destroy(w->inflight);
+  qk_eigens_destroy(w->eigen.eigens);
   qk_field_io_destroy(w->port);
+  w->eigen.eigens = NULL;
   w->correlator = NULL;
   w->inflight = NULL;
   w->port = NULL;
@@ -307,6 +311,9 @@ static qk_status_t build(worker_t *w, qk_loaded_t *before, qk_loaded_t **setup, 
   qk_clocks_enter(&(*setup)->clocks, "buffers");
   status = qk_field_io_create(qk_loaded_fields(*setup), (*setup)->pinned, &w->port, err);
   if (status != QK_OK) return status;
+  status = qk_eigens_create(*setup, w->port->wire, &w->eigen.eigens, err);
+  if (status != QK_OK) return status;
+  (*setup)->eigens = w->eigen.eigens;
   status = qk_inflight_create(*setup, w->port, &w->inflight, err);
   if (status != QK_OK) return status;
   return qk_correlator_create(*setup, w->port, qk_inflight_stage(w->inflight), &w->correlator, err);
@@ -499,6 +506,8 @@ static qk_status_t work(worker_t *w) {
   if (status != QK_OK) return status;
   status = tell_results(w, result, n);
   if (status != QK_OK) return status;
+  if (w->setup != NULL) status = qk_eigen_rounds_advance(&w->eigen, &w->round, w->err);
+  if (status != QK_OK) return status;
   status = look_after_checkpoint(w);
   return status == QK_OK ? tell_progress_of_all(w) : status;
 }
@@ -511,6 +520,7 @@ static qk_status_t end_all(worker_t *w) {
   int n;
   qk_status_t status = QK_OK;
   if (w->correlator != NULL) qk_correlator_drop(w->correlator);
+  if (w->eigen.eigens != NULL) qk_eigens_abandon(w->eigen.eigens);
   for (int i = 0; running(w) && i < qk_inflight_count(w->inflight); i++)
     if (qk_inflight_busy(w->inflight, i)) qk_inflight_cancel(w->inflight, i);
   while (status == QK_OK && running(w)) {
@@ -540,7 +550,7 @@ static qk_status_t carry_out(worker_t *w) {
 
 /* The next round, on all ranks. */
 static qk_status_t begin_round(worker_t *w) {
-  const bool idle = !running(w);
+  const bool idle = !computing(w);
   qk_status_t status = w->channel != NULL ? next_round(w) : QK_OK;
   return status == QK_OK ? qk_round_share(w->comm, &w->round, idle) : status;
 }
@@ -562,7 +572,7 @@ qk_status_t qk_engine_loop_run(qk_comm_t *comm, qk_channel_t *channel, qk_err_t 
   status = qk_comm_agree(comm, status, err);
   if (status == QK_OK) {
     w->comm = comm;
-    w->channel = channel;
+    w->channel = w->eigen.channel = channel;
     w->err = err;
     w->last_heartbeat = qk_now_ms();
     status = run(w);
@@ -570,6 +580,7 @@ qk_status_t qk_engine_loop_run(qk_comm_t *comm, qk_channel_t *channel, qk_err_t 
     if (status != w->stop && w->setup != NULL) qk_mg_service_abandon(w->setup->mg);
     qk_correlator_destroy(w->correlator);
     qk_inflight_destroy(w->inflight);
+    qk_eigens_destroy(w->eigen.eigens);
     qk_field_io_destroy(w->port);
     qk_loaded_destroy(w->setup);
   }

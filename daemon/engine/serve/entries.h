@@ -82,4 +82,13 @@ qk_status_t qk_entry_leave(qk_inflight_t *inflight, qk_inflight_entry_t *entry, 
 /* The solution has been written, or could not be. */
 void qk_entry_end(qk_inflight_entry_t *entry, bool written, const qk_err_t *why);
 
+/* Whether a solution can be represented in the type that is asked for: f32 holds 1e-38 to 1e38, and
+ * a converged solution could come out as zeros or Inf.
+ * x: of a fill that has ended, norm2 its |x|^2, as far as a double holds that. *norm_x: |x|.
+ * *verdict: BAD_ARGUMENT with the number, its place in the basis of the fill and what to do, where
+ * factor * x is to be written and does not fit. Collective; the same on all ranks. Errors: those of
+ * extent.h. */
+qk_status_t qk_entry_check_range(qk_work_t *work, const qk_fill_t *fill, const qk_field_t *x,
+                                 double norm2, double *norm_x, qk_err_t *verdict);
+
 #endif

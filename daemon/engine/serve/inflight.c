@@ -7,7 +7,6 @@
 #include "daemon/engine/krylov/parity_system.h"
 #include "daemon/engine/serve/entries.h"
 #include "daemon/engine/serve/open_slices.h"
-#include "daemon/engine/serve/outgoing.h"
 #include "daemon/engine/serve/placement.h"
 #include "daemon/engine/serve/source.h"
 #include "daemon/engine/serve/works.h"
@@ -520,9 +519,9 @@ static qk_status_t take_result(qk_inflight_t *inflight, int i, double norm2_x, q
   if (!has_solution(state->status)) return QK_OK;
   qk_entry_take_walls(inflight, entry);
   qk_err_t verdict = {0};
-  qk_status_t status = qk_outgoing_check(inflight->setup->work, &entry->fill,
-                                         qk_solver_solution(entry->solver, entry->slot), norm2_x,
-                                         &entry->result.norm_x, &verdict);
+  qk_status_t status = qk_entry_check_range(inflight->setup->work, &entry->fill,
+                                            qk_solver_solution(entry->solver, entry->slot), norm2_x,
+                                            &entry->result.norm_x, &verdict);
   /* a breakdown is the first cause of numbers that are none */
   if (verdict.code != QK_OK && state->status != QK_BREAKDOWN) entry->result.err = verdict;
   return qk_entry_explain(inflight, status, err);

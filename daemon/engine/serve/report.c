@@ -306,6 +306,34 @@ qk_status_t qk_report_eigen_refused(qk_channel_t *channel, uint64_t serial, cons
   return send_if(channel, &ENVELOPE(EIGEN_DONE, eigen_done, &body));
 }
 
+qk_status_t qk_report_eigen_progress(qk_channel_t *channel, const qk_eigens_progress_t *progress) {
+  Quark__Engine__EigenProgress body = QUARK__ENGINE__EIGEN_PROGRESS__INIT;
+  body.serial = progress->serial;
+  body.restart = (uint32_t)progress->restart;
+  body.converged = (uint32_t)progress->converged;
+  body.seconds = progress->seconds;
+  return send_if(channel, &ENVELOPE(EIGEN_PROGRESS, eigen_progress, &body));
+}
+
+qk_status_t qk_report_eigen_done(qk_channel_t *channel, const qk_eigens_done_t *done) {
+  Quark__Engine__EigenDone body = QUARK__ENGINE__EIGEN_DONE__INIT;
+  const bool good = done->verdict.code == QK_OK;
+  body.serial = done->serial;
+  body.status = as_told(done->verdict.code);
+  body.text = done->verdict.text[0] != '\0' ? (char *)done->verdict.text : NULL;
+  body.seconds = done->seconds;
+  body.has_lowest = body.has_highest = body.has_residual = good;
+  body.lowest = done->lowest;
+  body.highest = done->highest;
+  body.residual = done->residual;
+  body.has_restarts = body.has_applications = good;
+  body.restarts = (uint32_t)done->restarts;
+  body.applications = (uint64_t)done->applications;
+  body.has_device_bytes = body.has_host_bytes = good;
+  body.host_bytes = (uint64_t)done->host_bytes;
+  return send_if(channel, &ENVELOPE(EIGEN_DONE, eigen_done, &body));
+}
+
 qk_status_t qk_report_heartbeat(qk_channel_t *channel, uint64_t steps, int64_t device_bytes,
                                 int64_t host_bytes) {
   Quark__Engine__Heartbeat body = QUARK__ENGINE__HEARTBEAT__INIT;

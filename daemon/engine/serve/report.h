@@ -5,6 +5,7 @@
 #ifndef QK_ENGINE_REPORT_H
 #define QK_ENGINE_REPORT_H
 
+#include "daemon/engine/modes/eigens.h"
 #include "daemon/engine/serve/channel.h"
 #include "daemon/engine/serve/inflight.h"
 #include "daemon/engine/setup/loaded.h"
@@ -24,6 +25,8 @@ qk_status_t qk_report_fill_refused(qk_channel_t *channel, uint32_t entry, uint64
                                    const qk_err_t *err);
 qk_status_t qk_report_contracted(qk_channel_t *channel, uint64_t serial, const qk_err_t *err,
                                  double seconds);
+qk_status_t qk_report_eigen_progress(qk_channel_t *channel, const qk_eigens_progress_t *progress);
+qk_status_t qk_report_eigen_done(qk_channel_t *channel, const qk_eigens_done_t *done);
 /* An EIGEN that was not taken up. */
 qk_status_t qk_report_eigen_refused(qk_channel_t *channel, uint64_t serial, const qk_err_t *err);
 qk_status_t qk_report_heartbeat(qk_channel_t *channel, uint64_t steps, int64_t device_bytes,

@@ -1,9 +1,11 @@
 #include "daemon/engine/serve/round.h"
 
 #include <math.h>
+#include <stdio.h>
 
 #include "daemon/engine/lattice/gamma.h"
 #include "proto/column_check.h"
+#include "proto/eigen_check.h"
 
 _Static_assert(QUARK__BASIS__BASIS_DEGRAND_ROSSI == (int)QK_BASIS_DEGRAND_ROSSI &&
                    QUARK__BASIS__BASIS_UKQCD == (int)QK_BASIS_UKQCD &&
@@ -32,6 +34,8 @@ qk_status_t qk_round_share(qk_comm_t *comm, qk_round_t *round, bool idle) {
   } part[] = {
       {&round->load, head->kind == QK_ROUND_LOAD ? sizeof round->load : 0},
       {&round->correlate, head->kind == QK_ROUND_CONTRACT ? sizeof round->correlate : 0},
+      {&round->eigen,
+       head->kind == QK_ROUND_EIGEN || head->kind == QK_ROUND_EIGEN_DROP ? sizeof round->eigen : 0},
       {round->fill, (size_t)head->nfill * sizeof round->fill[0]},
       {round->cancel, (size_t)head->ncancel * sizeof round->cancel[0]},
   };
@@ -69,6 +73,30 @@ static qk_status_t parse_smearing(const Quark__Smearing *m, qk_smearing_t *smear
                                         .spatial = m->link_spatial}};
   for (size_t i = 0; i < m->n_link_param; i++) smearing->links.param[i] = m->link_param[i];
   return QK_OK;
+}
+
+/* Whether there are as many is asked in eigens.c. */
+static qk_status_t parse_vector(const Quark__Engine__Fill *m, int vectors, qk_fill_t *f,
+                                qk_err_t *err) {
+  const Quark__Column *c = m->column;
+  char why[QK_WHY];
+  if (c == NULL || m->vectors == NULL)
+    return qk_fail(err, QK_BAD_ARGUMENT,
+                   "column, vectors: a source that is an eigenvector needs "
+                   "both");
+  if (c->flavour > 1 || c->flavour < -1 || (c->flavour < 0 && vectors == 1))
+    return qk_fail(err, QK_BAD_ARGUMENT, "flavour of a column = %d: %d to 1", c->flavour,
+                   vectors > 1 ? -1 : 0);
+  if (c->vector >= QK_EIGEN_COUNT_MAX || c->slice >= QK_LS_MAX)
+    return qk_fail(err, QK_BAD_ARGUMENT, "vector, slice = %u, %u: below %d and %d", c->vector,
+                   c->slice, QK_EIGEN_COUNT_MAX, QK_LS_MAX);
+  const qk_status_t status = judge(qk_eigen_check_name("vectors", m->vectors, why), why, err);
+  if (status != QK_OK) return status;
+  f->component = vectors == 1 ? 1 : c->flavour;
+  f->vector = (int32_t)c->vector;
+  f->slice = (int32_t)c->slice;
+  f->spin = f->colour = -1;
+  return qk_load_text("vectors", m->vectors, f->vectors, sizeof f->vectors, err);
 }
 
 /* Coordinates and momenta are checked against the lattice in source.c. */
@@ -148,7 +176,10 @@ static qk_status_t parse_source(const Quark__Engine__Fill *m, int vectors, qk_fi
                                 qk_err_t *err) {
   qk_status_t status = parse_dtype("dtype", m->dtype, &f->is_double, err);
   if (status != QK_OK) return status;
-  status = f->upload ? QK_OK : parse_column(m, vectors, f, err);
+  const bool eigen = m->source == QUARK__SOURCE_KIND__SOURCE_VECTOR;
+  status = f->upload ? QK_OK
+           : eigen   ? parse_vector(m, vectors, f, err)
+                     : parse_column(m, vectors, f, err);
   if (status != QK_OK) return status;
   status = parse_input(m, f, err);
   return status == QK_OK ? parse_smearing(m->smear, &f->smear, err) : status;
@@ -239,6 +270,46 @@ qk_status_t qk_fill_parse(const Quark__Engine__Fill *m, int entries, bool flavou
   if (m->shm_out != NULL)
     status = qk_load_text("shm_out", m->shm_out, f.shm_out, sizeof f.shm_out, err);
   if (status == QK_OK) *fill = f;
+  return status;
+}
+
+/* ---- eigenvectors --------------------------------------------------------------------------- */
+
+/* Words that tell kinds of smearing apart. */
+static void links_text(const Quark__Smearing *m, char text[QK_EIGEN_LINKS]) {
+  size_t n = 0;
+  text[0] = '\0';
+  if (m == NULL || m->links == QUARK__LINK_SMEAR__LINK_SMEAR_NONE) return;
+  n += (size_t)snprintf(text, QK_EIGEN_LINKS, "%d:%u%s", (int)m->links, m->link_steps,
+                        m->link_spatial ? ":space" : "");
+  for (size_t i = 0; i < m->n_link_param && n < QK_EIGEN_LINKS; i++)
+    n += (size_t)snprintf(text + n, QK_EIGEN_LINKS - n, ":%.17g", m->link_param[i]);
+}
+
+qk_status_t qk_eigen_parse(const Quark__Engine__Eigen *m, const int dims[4], int vectors,
+                           qk_eigen_order_t *order, qk_err_t *err) {
+  const Quark__EigenProblem *p = m->problem;
+  qk_shape_t shape = {.site_reals = (uint32_t)vectors * QK_SITE_REALS};
+  char why[QK_WHY];
+  for (int mu = 0; mu < 4; mu++) shape.dims[mu] = (uint32_t)dims[mu];
+  qk_status_t status = judge(qk_eigen_check(p, &shape, why), why, err);
+  if (status != QK_OK) return status;
+  qk_eigen_order_t o = {.serial = m->serial,
+                        .problem = {.kind = (int)p->kind,
+                                    .count = (int)p->count,
+                                    .space = (int)p->space,
+                                    .order = (int)p->order,
+                                    .restarts = (int)p->restarts,
+                                    .tol = p->tol},
+                        .restore = m->restore};
+  links_text(p->links, o.problem.links);
+  const char *out = m->shm_out ? m->shm_out : "", *file = m->file ? m->file : "";
+  status = qk_load_text("name", p->name, o.name, sizeof o.name, err);
+  if (status != QK_OK) return status;
+  status = qk_load_text("shm_out", out, o.shm_out, sizeof o.shm_out, err);
+  if (status != QK_OK) return status;
+  status = qk_load_text("file", file, o.file, sizeof o.file, err);
+  if (status == QK_OK) *order = o;
   return status;
 }
 

@@ -17,6 +17,7 @@
 #include "daemon/engine/hadron/smear_cache.h"
 #include "daemon/engine/krylov/solver.h"
 #include "daemon/engine/lattice/gamma_basis.h"
+#include "daemon/engine/modes/order.h"
 #include "daemon/engine/setup/load.h"
 #include "daemon/engine/setup/mg_health.h"
 #include "daemon/engine/transfer/wire.h"
@@ -31,6 +32,8 @@ typedef struct qk_fill {
   qk_source_kind_t source; /* HELD: sequential, through the solution in shm_in */
   int32_t site[4], spin, colour;
   int32_t component; /* of a doublet: 1 the upper flavour, -1 the lower, 0 both; else 1 */
+  char vectors[QK_EIGEN_NAME_MAX + 1]; /* eigenvectors that the source is one of; "": it is not */
+  int32_t vector, slice;
   uint64_t seed;
   int32_t mom[3], t_every;
   int32_t gamma;       /* sequential: of gamma.h */
@@ -73,13 +76,17 @@ typedef struct qk_correlate {
   char shm_out[QK_SHM_NAME_MAX + 1];
 } qk_correlate_t;
 
-/* A round of CONTRACT is one of WORK with a contraction begun before it, one of REFRESH one of WORK
+/* Rounds of EIGEN... are of WORK with eigenvectors begun, cancelled or dropped before it.
+ * A round of CONTRACT is one of WORK with a contraction begun before it, one of REFRESH one of WORK
  * with multigrid refreshed before it. ADOPT: another front is there, and nothing of what the one
  * before asked for goes on. */
 typedef enum qk_round_kind {
   QK_ROUND_WORK,
   QK_ROUND_LOAD,
   QK_ROUND_CONTRACT,
+  QK_ROUND_EIGEN,
+  QK_ROUND_EIGEN_CANCEL,
+  QK_ROUND_EIGEN_DROP,
   QK_ROUND_REFRESH,
   QK_ROUND_ADOPT,
   QK_ROUND_STOP
@@ -95,6 +102,7 @@ typedef struct qk_round {
   qk_round_head_t head;
   qk_load_t load;
   qk_correlate_t correlate;
+  qk_eigen_order_t eigen; /* of EIGEN_DROP the name alone */
   qk_fill_t fill[QK_INFLIGHT_MAX];
   int32_t cancel[QK_INFLIGHT_MAX]; /* entries */
 } qk_round_t;
@@ -106,6 +114,9 @@ qk_status_t qk_round_share(qk_comm_t *comm, qk_round_t *round, bool idle);
  * name field, value and limit; the result is unchanged. */
 qk_status_t qk_fill_parse(const Quark__Engine__Fill *message, int entries, bool flavours,
                           int vectors, qk_fill_t *fill, qk_err_t *err);
+/* dims: extents of the lattice; vectors: of a right-hand side. */
+qk_status_t qk_eigen_parse(const Quark__Engine__Eigen *message, const int dims[4], int vectors,
+                           qk_eigen_order_t *order, qk_err_t *err);
 /* dims: extents of the lattice. */
 qk_status_t qk_correlate_parse(const Quark__Engine__Contract *message, const uint32_t dims[4],
                                qk_correlate_t *correlate, qk_err_t *err);

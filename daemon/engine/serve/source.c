@@ -4,6 +4,7 @@
 
 #include "daemon/engine/krylov/parity_system.h"
 #include "daemon/engine/lattice/gamma.h"
+#include "daemon/engine/modes/eigens.h"
 #include "daemon/engine/serve/open_slices.h"
 #include "proto/column_check.h"
 
@@ -107,6 +108,21 @@ static qk_status_t generate(const sources_t *sources, int i, bool lower, const q
   return qk_device_explain(&s->dev, status, err);
 }
 
+/* An eigenvector, in the DeGrand-Rossi basis as it is: slice or flavour `part` of it. */
+static qk_status_t take_eigenvector(const sources_t *sources, int i, int part,
+                                    const qk_field_t *field, int rhs) {
+  const qk_fill_t *fill = sources->fill[i];
+  const qk_field_t *own = field->v.nrhs > 1 ? sources->field[i] : field;
+  double one[4][4][2];
+  qk_status_t status = qk_eigens_vector(sources->setup->eigens, fill->vectors, fill->vector, part,
+                                        own, &sources->verdict[i]);
+  qk_gamma_basis_import(QK_BASIS_DEGRAND_ROSSI, one);
+  if (status == QK_OK && own != field)
+    status = qk_field_io_move(sources->port, one, own, 0, field, rhs);
+  /* want of memory ends this source alone */
+  return status == QK_DEVICE_MEMORY || status == QK_NO_MEMORY ? QK_BUSY : status;
+}
+
 static qk_status_t zero(const qk_field_t *vector) {
   qk_dev_blas(vector->dev, QK_BLAS_ZERO, (qk_blas_args_t){.f = {vector->v}});
   return qk_dev_status(vector->dev);
@@ -120,8 +136,12 @@ static qk_status_t generate_all(const sources_t *s, int i, const qk_field_t *fie
   for (int k = 0; k < n && status == QK_OK; k++) {
     const qk_field_t vector = qk_field_vector(field, k);
     const bool lower = k > 0, empty = n > 1 && fill->component == (lower ? 1 : -1);
-    status = empty ? qk_device_explain(&s->setup->dev, zero(&vector), &s->verdict[i])
-                   : generate(s, i, lower, &vector, rhs);
+    if (empty)
+      status = qk_device_explain(&s->setup->dev, zero(&vector), &s->verdict[i]);
+    else if (fill->vectors[0])
+      status = take_eigenvector(s, i, n > 1 ? k : fill->slice, &vector, rhs);
+    else
+      status = generate(s, i, lower, &vector, rhs);
   }
   return status;
 }

@@ -6,8 +6,8 @@
 #include "daemon/engine/krylov/parity_system.h"
 #include "daemon/engine/lattice/norm.h"
 #include "daemon/engine/operator/part.h"
+#include "daemon/engine/serve/entries.h"
 #include "daemon/engine/serve/open_slices.h"
-#include "daemon/engine/serve/outgoing.h"
 #include "daemon/engine/serve/source.h"
 
 enum { IN, OUT, ROOM };
@@ -29,16 +29,6 @@ void qk_works_fini(qk_inflight_t *inflight) {
     qk_field_destroy(inflight->field[i]);
     inflight->field[i] = NULL;
   }
-}
-
-/* The first n fields. */
-static qk_status_t make_fields(qk_inflight_t *inflight, int n) {
-  const qk_device_t *dev = qk_loaded_fields(inflight->setup);
-  qk_status_t status = QK_OK;
-  for (int i = 0; i < n && status == QK_OK; i++)
-    if (inflight->field[i] == NULL)
-      status = qk_field_create(dev, QK_DOUBLE, 1, QK_FULL, &inflight->field[i]);
-  return status;
 }
 
 /* ---- what is done ---------------------------------------------------------------------------- */
@@ -65,6 +55,21 @@ static bool smears_only(const qk_fill_t *fill) {
 static int fields_of(const qk_fill_t *fill) {
   if (smears_only(fill)) return 1;
   return qk_part_needs_room(part_of(fill).kind) ? 3 : 2;
+}
+
+/* Sources alone are fields of the user's problem, others those of the operator. */
+static qk_status_t make_fields(qk_inflight_t *inflight, const qk_fill_t *fill) {
+  const qk_operator_t *op = inflight->setup->op;
+  const qk_device_t *dev = smears_only(fill) && op->outer ? op->outer : op->dev;
+  qk_status_t status = QK_OK;
+  for (int i = 0; i < fields_of(fill) && status == QK_OK; i++) {
+    qk_field_t **field = &inflight->field[i];
+    if (*field != NULL && (*field)->dev == dev) continue;
+    qk_field_destroy(*field);
+    *field = NULL;
+    status = qk_field_create(dev, QK_DOUBLE, 1, QK_FULL, field);
+  }
+  return status;
 }
 
 /* *result: the field that holds it. */
@@ -102,7 +107,7 @@ static qk_status_t produce(qk_inflight_t *inflight, const qk_fill_t *fill, qk_fi
   if (status != QK_OK) return status;
   status = qk_norm2_find(*result, &norm2);
   if (status != QK_OK) return status;
-  return qk_outgoing_check(inflight->setup->work, fill, *result, norm2, norm, why);
+  return qk_entry_check_range(inflight->setup->work, fill, *result, norm2, norm, why);
 }
 
 /* The source is there. */
@@ -137,7 +142,7 @@ static qk_status_t carry_out(qk_inflight_t *inflight, int i, qk_err_t *err) {
   const qk_loaded_t *s = inflight->setup;
   const double since = qk_clock_now();
   qk_err_t verdict = {0};
-  qk_status_t status = make_fields(inflight, fields_of(&entry->fill));
+  qk_status_t status = make_fields(inflight, &entry->fill);
   status = qk_comm_agree(s->geom.comm, qk_entry_explain(inflight, status, &verdict), &verdict);
   if (status != QK_OK && status != QK_DEVICE_MEMORY) {
     *err = verdict;

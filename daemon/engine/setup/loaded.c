@@ -359,11 +359,8 @@ static qk_status_t build_multigrid(const loading_t *in, qk_loaded_t *s) {
                                    .checkpoint = load->checkpoint,
                                    .evolve_from = load->evolve_from,
                                    .evolve_path = load->evolve_path};
-  qk_mg_identity_t *id = &params.identity;
-  *id = (qk_mg_identity_t){.gauge_digest = s->check.digest};
-  qk_values_text(&load->values, QK_TEXT_CANONICAL, id->operator_text);
-  memcpy(id->phase, load->phase, sizeof id->phase);
-  id->seed = s->mg_params.seed;
+  params.identity = s->identity;
+  params.identity.seed = s->mg_params.seed;
   return qk_mg_service_create(s->op, s->work, &params, note, (void *)in, &s->mg, in->err);
 }
 
@@ -407,8 +404,16 @@ static qk_status_t find_low_modes(const loading_t *in, qk_loaded_t *s) {
   return status;
 }
 
+static void identify(const qk_load_t *load, qk_loaded_t *s) {
+  qk_mg_identity_t *id = &s->identity;
+  *id = (qk_mg_identity_t){.gauge_digest = s->check.digest};
+  qk_values_text(&load->values, QK_TEXT_CANONICAL, id->operator_text);
+  memcpy(id->phase, load->phase, sizeof id->phase);
+}
+
 static qk_status_t build_from(const loading_t *in, qk_loaded_t *s, const qk_action_params_t *op,
                               const double *links) {
+  identify(in->load, s);
   qk_status_t status = build_operator(in, s, op, links);
   if (status != QK_OK) return status;
   if (wants_multigrid(s)) {

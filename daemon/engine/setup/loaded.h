@@ -36,6 +36,7 @@ typedef struct qk_loaded {
   qk_solver_t *solver;     /* of nslot columns */
   qk_solver_t *single_rhs; /* single-RHS solver (one slot costs as much as the batch); NULL: none */
   qk_smear_cache_t *smear;
+  struct qk_eigens *eigens; /* that sources may be (modes/eigens.h); borrowed, NULL: none */
   qk_pinned_t *pinned; /* a local vector in double each: number 0 for fields that are waited for,
                           from QK_PINNED_STAGING on those of the plan's staging buffers */
   qk_device_info_t device; /* of this rank */
@@ -50,9 +51,10 @@ typedef struct qk_loaded {
   qk_clocks_t clocks;   /* of its creation, on this rank */
   double phase_t[2];    /* boundary factor of the operator in t */
   qk_backend_t backend; /* as it was asked for */
-  uint64_t fingerprint; /* of the LOAD */
-  bool has_flavours;    /* of the action (actions.h) */
-  int vectors;          /* of a right-hand side (actions.h): 1 or more */
+  qk_mg_identity_t identity;        /* links, boundary, operator: what files are bound to */
+  uint64_t fingerprint;             /* of the LOAD */
+  bool has_flavours;                /* of the action (actions.h) */
+  int vectors;                      /* of a right-hand side (actions.h): 1 or more */
   int64_t device_bytes, host_bytes; /* sums over the ranks, by qk_loaded_count_memory */
 } qk_loaded_t;
 

@@ -1,0 +1,60 @@
+/*
+ * eigens.h: eigenvectors as a service: one EIGEN at a time, in steps between those of solves, and
+ * the vectors that are kept under names, in host memory.
+ *
+ * With a file the state of a computation is written there at each restart, then the vectors; an
+ * EIGEN whose file is there goes on from it. A step is a new block of Lanczos (some hundred
+ * applications of the operator to eight vectors), or a block to or from the file; solves wait that
+ * long.
+ *
+ * Collective. verdict: of the EIGEN alone (eigen_file.h, lanczos.h), QK_DEVICE_MEMORY and
+ * QK_NO_MEMORY with what is needed and what there is; the status that is returned: the process
+ * cannot go on.
+ */
+#ifndef QK_ENGINE_EIGENS_H
+#define QK_ENGINE_EIGENS_H
+
+#include "daemon/engine/modes/order.h"
+#include "daemon/engine/setup/loaded.h"
+#include "daemon/engine/transfer/wire.h"
+
+typedef struct qk_eigens qk_eigens_t;
+
+/* Borrows both. *eigens is to be destroyed whatever comes out. */
+qk_status_t qk_eigens_create(qk_loaded_t *setup, qk_wire_t *wire, qk_eigens_t **eigens,
+                             qk_err_t *err);
+void qk_eigens_destroy(qk_eigens_t *eigens); /* NULL-safe; files stay */
+
+typedef struct qk_eigens_done {
+  uint64_t serial;
+  qk_err_t verdict; /* code QK_OK: the rest is set */
+  double seconds, lowest, highest, residual;
+  int restarts;
+  int64_t applications, host_bytes; /* of all ranks */
+} qk_eigens_done_t;
+
+/* *over: it has ended at once, and *done says how. While none is under way. */
+qk_status_t qk_eigens_begin(qk_eigens_t *eigens, const qk_eigen_order_t *order, bool *over,
+                            qk_eigens_done_t *done, qk_err_t *err);
+bool qk_eigens_busy(const qk_eigens_t *eigens);
+qk_status_t qk_eigens_step(qk_eigens_t *eigens, bool *over, qk_eigens_done_t *done, qk_err_t *err);
+/* Of the one under way; its file goes, too. */
+void qk_eigens_cancel(qk_eigens_t *eigens, qk_eigens_done_t *done);
+/* Without a word of it, and the file stays. */
+void qk_eigens_abandon(qk_eigens_t *eigens);
+/* The name is forgotten, and its file removed. */
+void qk_eigens_drop(qk_eigens_t *eigens, const char *name);
+
+typedef struct qk_eigens_progress {
+  uint64_t serial;
+  int restart, converged;
+  double seconds;
+} qk_eigens_progress_t;
+/* Of the one under way, the same on all ranks. */
+qk_eigens_progress_t qk_eigens_progress(const qk_eigens_t *eigens);
+
+/* Vector n of a name, slice or flavour `vector` of it, into a full field of one right-hand side of
+ * one vector; 0 on sites that it has none on. QK_NOT_FOUND, QK_BAD_ARGUMENT. */
+qk_status_t qk_eigens_vector(const qk_eigens_t *eigens, const char *name, int n, int vector,
+                             const qk_field_t *field, qk_err_t *err);
+#endif

@@ -1,0 +1,73 @@
+#include "daemon/engine/modes/kept.h"
+
+#include <string.h>
+
+#include "daemon/base/mem.h"
+
+static bool reserve(qk_kept_t *v, const qk_eigen_header_t *h, size_t bytes) {
+  v->number = qk_calloc((size_t)h->numbers, sizeof *v->number);
+  if (v->number == NULL) return false;
+  for (int b = 0; b < h->nblock; b++)
+    if ((v->part[b] = qk_malloc(bytes)) == NULL) return false;
+  return true;
+}
+
+qk_status_t qk_kept_create(const qk_geom_t *geom, const qk_eigen_order_t *order,
+                           const qk_eigen_header_t *h, qk_kept_t **kept, qk_err_t *err) {
+  const size_t bytes = (size_t)qk_eigen_part_floats(geom, h) * sizeof(float);
+  qk_kept_t *v = qk_calloc(1, sizeof *v);
+  bool there = v != NULL;
+  if (there) {
+    v->h = *h;
+    memcpy(v->name, order->name, sizeof v->name);
+    memcpy(v->file, order->file, sizeof v->file);
+    there = reserve(v, h, bytes);
+  }
+  qk_status_t status = QK_OK;
+  if (!there)
+    status = qk_fail(err, QK_NO_MEMORY, "no host memory for %d eigenvectors: %.3g GB a rank",
+                     h->problem.count, 1e-9 * (double)bytes * h->nblock);
+  status = qk_comm_agree(geom->comm, status, err);
+  if (status == QK_OK)
+    *kept = v;
+  else
+    qk_kept_destroy(v);
+  return status;
+}
+
+void qk_kept_destroy(qk_kept_t *v) {
+  if (!v) return;
+  for (int b = 0; b < QK_EIGEN_FILE_BLOCKS; b++) qk_free(v->part[b]);
+  qk_free(v->number);
+  qk_free(v);
+}
+
+int64_t qk_kept_bytes(const qk_geom_t *geom, const qk_kept_t *v) {
+  const int64_t part = qk_eigen_part_floats(geom, &v->h);
+  return v->h.nblock * part * (int64_t)sizeof(float) * qk_comm_size(geom->comm);
+}
+
+bool qk_kept_is_of(const qk_kept_t *v, const qk_eigen_problem_t *b) {
+  const qk_eigen_problem_t *a = &v->h.problem;
+  return a->kind == b->kind && a->count == b->count && a->tol == b->tol && a->space == b->space &&
+         a->order == b->order && a->restarts == b->restarts && strcmp(a->links, b->links) == 0;
+}
+
+qk_status_t qk_kept_vector(const qk_kept_t *v, int n, int vector, const qk_field_t *field,
+                           qk_err_t *err) {
+  enum { B = QK_EIGEN_BLOCK };
+  if (n < 0 || n >= v->h.problem.count)
+    return qk_fail(err, QK_BAD_ARGUMENT, "vector = %d: %s has 0 to %d", n, v->name,
+                   v->h.problem.count - 1);
+  if (vector < 0 || vector >= v->h.vectors)
+    return qk_fail(err, QK_BAD_ARGUMENT, "slice = %d: vectors of %s have 0 to %d", vector, v->name,
+                   v->h.vectors - 1);
+  qk_field_t part = *field;
+  if (!v->h.full) {
+    qk_dev_blas(field->dev, QK_BLAS_ZERO, (qk_blas_args_t){.f = {field->v}});
+    part.v = qk_field_parity(field, QK_EVEN);
+  }
+  const qk_status_t status = qk_eigen_part_column(&v->h, v->part[n / B], vector, n % B, &part);
+  if (status == QK_OK) return QK_OK;
+  return qk_fail(err, status, "eigenvectors of %s: %s", v->name, qk_status_text(status));
+}
