@@ -160,8 +160,8 @@ static qk_status_t take_blocks(qk_deflation_t *d, const qk_eigen_t *e, qk_prec_t
   return status;
 }
 
-static qk_status_t take(qk_operator_t *op, qk_work_t *work, const qk_eigen_t *e, qk_prec_t store,
-                        qk_deflation_t **deflation, qk_err_t *err) {
+qk_status_t qk_deflation_create_of(qk_operator_t *op, qk_work_t *work, const qk_eigen_t *e,
+                                   qk_prec_t store, qk_deflation_t **deflation, qk_err_t *err) {
   qk_deflation_t *d;
   const qk_status_t begun = begin(op, work, &d);
   qk_status_t status = begun ? begun : take_blocks(d, e, store);
@@ -188,7 +188,7 @@ qk_status_t qk_deflation_create(qk_operator_t *op, qk_work_t *work,
   if (p.accept == 0) p.accept = fmax(p.tol, 5e-3);
   qk_status_t status = qk_lanczos(op, work, &p, progress, arg, &e, &why);
   if (status == QK_OK || (status == QK_NOT_CONVERGED && e->n > 0))
-    status = take(op, work, e, store, deflation, &why);
+    status = qk_deflation_create_of(op, work, e, store, deflation, &why);
   qk_eigen_destroy(e);
   return status ? qk_fail(err, status, "%s", why.text) : QK_OK;
 }

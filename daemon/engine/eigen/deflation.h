@@ -28,6 +28,9 @@ qk_status_t qk_deflation_create(qk_operator_t *op, qk_work_t *work,
                                 const qk_lanczos_params_t *params, qk_prec_t store,
                                 qk_progress_fn *progress, void *arg, qk_deflation_t **deflation,
                                 qk_err_t *err);
+/* The same of vectors that were computed before. */
+qk_status_t qk_deflation_create_of(qk_operator_t *op, qk_work_t *work, const qk_eigen_t *eigen,
+                                   qk_prec_t store, qk_deflation_t **deflation, qk_err_t *err);
 /* From existing vectors: nblock fields of `columns` columns each, except the last (as
  * qk_deflation_blocks says). It takes them, also on failure, and divides them by the roots of
  * the n eigenvalues. */

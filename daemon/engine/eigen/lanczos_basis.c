@@ -12,7 +12,7 @@ static const double dependent[] = {1e-20, 1e-9};
 
 /* Scalars of a pass: one for each column of what the operator takes. */
 static size_t columns(const qk_lanczos_basis_t *k) {
-  return (size_t)(qk_flat_together(k->flat) * k->flat->slices);
+  return (size_t)qk_flat_together(k->flat) * (size_t)k->flat->slices;
 }
 
 static qk_status_t create(const qk_lanczos_basis_t *k, qk_field_t **block) {

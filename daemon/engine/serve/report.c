@@ -149,6 +149,9 @@ static void fill_deflation(const qk_loaded_t *setup, Quark__DeflationReport *to)
   to->lowest = d->lowest;
   to->highest = d->highest;
   to->seconds = d->seconds;
+  to->restored = d->restored;
+  if (d->origin[0]) to->origin = (char *)d->origin;
+  if (d->trouble[0]) to->trouble = (char *)d->trouble;
   to->bytes = (uint64_t)d->bytes * (uint64_t)qk_comm_size(setup->geom.comm);
 }
 

@@ -1,9 +1,16 @@
 #include "daemon/engine/setup/deflate.h"
 
+#include <stdio.h>
+#include <unistd.h>
+
 #include "daemon/base/clock.h"
 #include "daemon/base/log.h"
 #include "daemon/base/mem.h"
 #include "daemon/engine/setup/actions.h"
+#include "daemon/engine/setup/deflate_file.h"
+
+/* Errors over the largest eigenvalue that vectors may have: they need not be exact. */
+static const double accepted = 5e-3;
 
 static int64_t field(const qk_geom_t *geom, qk_prec_t prec, int n) {
   return (int64_t)qk_field_bytes(geom, prec, n, QK_EVEN);
@@ -36,14 +43,19 @@ int64_t qk_deflate_making(const qk_geom_t *geom, int n, qk_prec_t store, bool tw
   return twist ? most + held(geom, n, store) : most;
 }
 
-qk_status_t qk_deflate_check(const qk_geom_t *geom, const qk_load_t *load, qk_err_t *err) {
+qk_status_t qk_deflate_check(const qk_geom_t *geom, const qk_load_t *load, int *n, qk_err_t *err) {
   qk_geom_t fields = *geom;
   fields.inner = qk_action_vectors(qk_values_action(&load->values));
   fields.ls = qk_action_slices(qk_action_of(&load->values), &load->values);
   const int most = qk_lanczos_most(&fields);
-  if (load->deflate <= most) return QK_OK;
-  return qk_fail(err, QK_BAD_ARGUMENT, "deflate = %d: at most %d vectors on this lattice",
-                 load->deflate, most);
+  *n = load->deflate;
+  if (load->deflate_from[0] && *n == 0) {
+    const qk_status_t status = qk_deflate_file_count(geom, load->deflate_file, n, err);
+    if (status != QK_OK) return status;
+  }
+  if (*n <= most) return QK_OK;
+  return qk_fail(err, QK_BAD_ARGUMENT, "deflate = %d: at most %d vectors on this lattice", *n,
+                 most);
 }
 
 /* A byte each for eight right-hand sides of flavour -1. */
@@ -59,17 +71,77 @@ static qk_status_t all_minus(const qk_device_t *dev, void **minus) {
 typedef struct making {
   qk_operator_t *op;
   qk_work_t *work;
-  int n;
-  qk_prec_t store;
+  const qk_deflate_params_t *p;
   qk_progress_fn *progress;
   void *arg;
   qk_err_t *err;
 } making_t;
 
-/* Of the flavour that the operator is set to. */
-static qk_status_t find(const making_t *m, qk_deflation_t **d) {
-  const qk_lanczos_params_t p = params_of(m->n);
-  return qk_deflation_create(m->op, m->work, &p, m->store, m->progress, m->arg, d, m->err);
+static bool loses_process(qk_status_t status) {
+  return status == QK_DEVICE_ERROR || status == QK_COMM_ERROR;
+}
+
+/* Trouble with a file is told, and nothing more. */
+static qk_status_t note_trouble(qk_deflate_t *d, qk_status_t status, const qk_err_t *why) {
+  if (status == QK_OK || loses_process(status)) return status;
+  snprintf(d->trouble, sizeof d->trouble, "%.500s", why->text);
+  return QK_OK;
+}
+
+/* The setup's own file, if it is there. */
+static qk_status_t read_own(const making_t *m, qk_deflate_t *d, qk_eigen_t **e) {
+  qk_err_t why = {0};
+  const bool first = qk_comm_rank(m->op->dev->geom->comm) == 0;
+  double there = m->p->file[0] && first && access(m->p->file, F_OK) == 0 ? 1 : 0;
+  qk_status_t status = qk_comm_max(m->op->dev->geom->comm, &there, 1);
+  if (status || there == 0) return status;
+  status = qk_deflate_file_read(m->op, m->p->file, m->p->identity, m->p->n, true, e, &why);
+  d->restored = status == QK_OK;
+  return note_trouble(d, status, &why);
+}
+
+/* Of the flavour that the operator is set to. Fewer than are wanted do, too. */
+static qk_status_t compute(const making_t *m, qk_eigen_t **e) {
+  qk_lanczos_params_t p = params_of(m->p->n);
+  p.accept = accepted;
+  const qk_status_t status = qk_lanczos(m->op, m->work, &p, m->progress, m->arg, e, m->err);
+  if (status != QK_NOT_CONVERGED || (*e)->n == 0) return status;
+  *m->err = (qk_err_t){0};
+  return QK_OK;
+}
+
+static qk_status_t write_own(const making_t *m, qk_deflate_t *d, const qk_eigen_t *e) {
+  qk_err_t why = {0};
+  if (!m->p->file[0] || e->n < m->p->n) return QK_OK;
+  return note_trouble(d, qk_deflate_file_write(m->op, m->p->file, m->p->identity, e, &why), &why);
+}
+
+/* Of flavour 1. */
+static qk_status_t find_eigen(const making_t *m, qk_deflate_t *d, qk_eigen_t **e) {
+  if (m->p->from[0]) {
+    snprintf(d->origin, sizeof d->origin, "%s", m->p->from);
+    d->restored = true;
+    return qk_deflate_file_read(m->op, m->p->file, m->p->identity, m->p->n, false, e, m->err);
+  }
+  qk_status_t status = read_own(m, d, e);
+  if (status || *e) return status;
+  status = compute(m, e);
+  return status ? status : write_own(m, d, *e);
+}
+
+static qk_status_t find(const making_t *m, qk_deflate_t *d) {
+  qk_eigen_t *e = NULL;
+  const qk_status_t found = find_eigen(m, d, &e);
+  const qk_status_t status =
+      found ? found
+            : qk_deflation_create_of(m->op, m->work, e, m->p->store, &d->flavour[0], m->err);
+  qk_eigen_destroy(e);
+  return status;
+}
+
+static qk_status_t compute_minus(const making_t *m, qk_deflation_t **d) {
+  const qk_lanczos_params_t p = params_of(m->p->n);
+  return qk_deflation_create(m->op, m->work, &p, m->p->store, m->progress, m->arg, d, m->err);
 }
 
 static qk_status_t find_minus(const making_t *m, qk_deflation_t **d) {
@@ -78,7 +150,7 @@ static qk_status_t find_minus(const making_t *m, qk_deflation_t **d) {
   qk_status_t status = qk_comm_agree(dev->geom->comm, all_minus(dev, &minus), m->err);
   if (!status) {
     qk_flavours_set(m->op, minus);
-    status = find(m, d);
+    status = compute_minus(m, d);
     qk_flavours_set(m->op, NULL);
   }
   if (minus) dev->ops->free(dev->ctx, minus);
@@ -87,31 +159,34 @@ static qk_status_t find_minus(const making_t *m, qk_deflation_t **d) {
 
 static qk_status_t find_all(const making_t *m, qk_deflate_t *d) {
   const qk_device_t *dev = m->op->dev;
-  const bool twist = m->op->twist != 0;
-  qk_status_t status = find(m, &d->flavour[0]);
-  if (!status && twist) status = find_minus(m, &d->flavour[1]);
+  const bool twist = m->op->twist != 0 && !m->p->from[0];
+  qk_status_t status = find(m, d);
+  if (status) return status;
+  status = twist ? find_minus(m, &d->flavour[1]) : QK_OK;
   if (status) return status;
   const double *value = qk_deflation_values(d->flavour[0]);
   d->n = qk_deflation_count(d->flavour[0]);
   d->lowest = value[0];
   d->highest = value[d->n - 1];
-  d->bytes = qk_deflate_bytes(dev->geom, d->n, m->store, twist);
+  d->bytes = qk_deflate_bytes(dev->geom, d->n, m->p->store, twist);
   return QK_OK;
 }
 
 static void tell(const making_t *m, const qk_deflate_t *d) {
   if (qk_comm_rank(m->op->dev->geom->comm) != 0) return;
-  if (d->n < m->n)
+  if (d->n < m->p->n)
     qk_warn("setup", "%d of %d vectors for deflation have converged: solves begin with those", d->n,
-            m->n);
-  qk_info("setup", "deflated by %d vectors%s, eigenvalues %.4g to %.4g, after %.3g s", d->n,
-          d->flavour[1] ? " of each flavour" : "", d->lowest, d->highest, d->seconds);
+            m->p->n);
+  if (d->trouble[0]) qk_warn("setup", "vectors for deflation: %s", d->trouble);
+  qk_info("setup", "deflated by %d vectors%s%s, eigenvalues %.4g to %.4g, after %.3g s", d->n,
+          d->flavour[1] ? " of each flavour" : "", d->restored ? " of a file" : "", d->lowest,
+          d->highest, d->seconds);
 }
 
-qk_status_t qk_deflate_create(qk_operator_t *op, qk_work_t *work, int n, qk_prec_t store,
+qk_status_t qk_deflate_create(qk_operator_t *op, qk_work_t *work, const qk_deflate_params_t *params,
                               qk_progress_fn *progress, void *arg, qk_deflate_t **deflate,
                               qk_err_t *err) {
-  const making_t m = {op, work, n, store, progress, arg, err};
+  const making_t m = {op, work, params, progress, arg, err};
   const double start = qk_clock_now();
   qk_deflate_t *d = qk_calloc(1, sizeof *d);
   qk_status_t status = d ? QK_OK : qk_fail(err, QK_NO_MEMORY, "no memory for the deflation");

@@ -7,25 +7,38 @@
 #ifndef QK_ENGINE_DEFLATE_H
 #define QK_ENGINE_DEFLATE_H
 
+#include "daemon/engine/checkpoint/mg_file.h"
 #include "daemon/engine/eigen/deflation.h"
 #include "daemon/engine/setup/load.h"
 
 typedef struct qk_deflate {
-  qk_deflation_t *flavour[2]; /* 1, and -1: NULL without a twist */
-  int n;                      /* of each */
-  double lowest, highest;     /* eigenvalues of flavour 1 */
-  double seconds;             /* that they took */
-  int64_t bytes;              /* on this rank */
+  qk_deflation_t *flavour[2];         /* 1, and -1: NULL without a twist */
+  int n;                              /* of each */
+  double lowest, highest;             /* eigenvalues of flavour 1 */
+  double seconds;                     /* that they took */
+  int64_t bytes;                      /* on this rank */
+  bool restored;                      /* from a file: those of flavour 1 */
+  char origin[QK_SETUP_NAME_MAX + 1]; /* whose they are; "": the setup's own */
+  char trouble[512]; /* why a file was not read or not written; "": there was none */
 } qk_deflate_t;
 
-/* store: QK_SINGLE or QK_HALF. The operator holds single. */
-qk_status_t qk_deflate_create(qk_operator_t *op, qk_work_t *work, int n, qk_prec_t store,
+typedef struct qk_deflate_params {
+  int n;
+  qk_prec_t store;                  /* QK_SINGLE or QK_HALF */
+  const char *file, *from;          /* as LOAD has them */
+  const qk_mg_identity_t *identity; /* that a file is bound to */
+} qk_deflate_params_t;
+
+/* The operator holds single. A file that is not read for another reason than that it is not there
+ * is no failure, but where the vectors are another's (from); then flavour -1 has none. */
+qk_status_t qk_deflate_create(qk_operator_t *op, qk_work_t *work, const qk_deflate_params_t *params,
                               qk_progress_fn *progress, void *arg, qk_deflate_t **deflate,
                               qk_err_t *err);
 void qk_deflate_destroy(qk_deflate_t *deflate); /* NULL-safe */
 
-/* Whether a lattice has as many vectors as LOAD asks for. geom: of one vector. QK_BAD_ARGUMENT. */
-qk_status_t qk_deflate_check(const qk_geom_t *geom, const qk_load_t *load, qk_err_t *err);
+/* How many vectors LOAD asks for, those of a file if it says no number, and whether the lattice has
+ * as many. geom: of one vector. QK_BAD_ARGUMENT; those of eigen_file.h. */
+qk_status_t qk_deflate_check(const qk_geom_t *geom, const qk_load_t *load, int *n, qk_err_t *err);
 
 /* What a plan needs, on one rank: bytes that stay, and the most beside the operator while they are
  * made. geom: of the fields of the solvers. */

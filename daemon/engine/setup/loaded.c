@@ -282,7 +282,7 @@ static qk_status_t make_plan(const loading_t *in, qk_loaded_t *s, const qk_actio
                                  .staging = staging(in, s, host),
                                  .single_rhs = in->load->single_rhs,
                                  .on_host = s->ops->host_memory,
-                                 .deflate = in->load->deflate,
+                                 .deflate = s->ndeflate,
                                  .mg = mg ? &s->mg_params : NULL};
   const int nvec = s->mg_params.level[0].nvec, together = s->mg_params.together;
   if (status == QK_OK)
@@ -395,11 +395,15 @@ static qk_status_t build_operator(const loading_t *in, qk_loaded_t *s, const qk_
 }
 
 static qk_status_t find_low_modes(const loading_t *in, qk_loaded_t *s) {
-  if (in->load->deflate == 0) return QK_OK;
+  if (s->ndeflate == 0) return QK_OK;
+  const qk_deflate_params_t params = {.n = s->ndeflate,
+                                      .store = s->plan.deflate_store,
+                                      .file = in->load->deflate_file,
+                                      .from = in->load->deflate_from,
+                                      .identity = &s->identity};
   enter(in, "eigenvectors");
   const qk_status_t status =
-      qk_deflate_create(s->op, s->op->work, in->load->deflate, s->plan.deflate_store, note,
-                        (void *)in, &s->deflate, in->err);
+      qk_deflate_create(s->op, s->op->work, &params, note, (void *)in, &s->deflate, in->err);
   qk_work_trim(s->op->work);
   return status;
 }
@@ -464,7 +468,7 @@ static qk_status_t prepare(const loading_t *in, qk_loaded_t *s, qk_action_params
   if (status != QK_OK) return status;
   status = lay_out(in, s);
   if (status != QK_OK) return status;
-  status = qk_deflate_check(&s->geom, in->load, in->err);
+  status = qk_deflate_check(&s->geom, in->load, &s->ndeflate, in->err);
   if (status != QK_OK) return status;
   status = choose_solver(in, s);
   if (status != QK_OK) return status;

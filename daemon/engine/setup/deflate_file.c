@@ -1,0 +1,177 @@
+#include "daemon/engine/setup/deflate_file.h"
+
+#include <string.h>
+
+#include "daemon/base/mem.h"
+
+enum { B = QK_EIGEN_BLOCK };
+
+qk_status_t qk_deflate_file_count(const qk_geom_t *geom, const char *path, int *count,
+                                  qk_err_t *err) {
+  qk_eigen_reader_t *r;
+  qk_eigen_header_t h;
+  const double *number;
+  const qk_status_t status = qk_eigen_reader_open(geom, path, NULL, &r, &h, &number, err);
+  if (status != QK_OK) return status;
+  qk_eigen_reader_close(r);
+  *count = h.problem.count;
+  return QK_OK;
+}
+
+static qk_eigen_header_t describe(const qk_operator_t *op, const qk_mg_identity_t *identity,
+                                  int n) {
+  const qk_geom_t *geom = op->dev->geom;
+  const int inner = geom->inner > 1 ? geom->inner : 1;
+  qk_eigen_header_t h = {.identity = *identity,
+                         .problem = {.count = n},
+                         .complete = true,
+                         .vectors = inner * qk_geom_slices(geom),
+                         .planes = 1,
+                         .nblock = (n + B - 1) / B,
+                         .numbers = 2 * n};
+  h.identity.seed = 0;
+  memcpy(h.dims, geom->global, sizeof h.dims);
+  return h;
+}
+
+/* Of another's file the operator counts, and not how its vectors were found. */
+static qk_status_t match(const qk_eigen_header_t *h, const qk_eigen_header_t *wanted, bool own,
+                         qk_err_t *err) {
+  qk_eigen_header_t w = *wanted;
+  const int n = wanted->problem.count;
+  if (!own) {
+    w.problem = h->problem;
+    w.problem.kind = wanted->problem.kind;
+    w.planes = h->planes;
+  }
+  const qk_status_t status = qk_eigen_header_match(h, &w, err);
+  if (status != QK_OK) return status;
+  if (!h->complete) return qk_fail(err, QK_NOT_FOUND, "its vectors are still being computed");
+  if (h->problem.count >= n) return QK_OK;
+  return qk_fail(err, QK_NOT_FOUND, "it has %d vectors, not %d", h->problem.count, n);
+}
+
+/* What one block goes through: host memory, and of a file in double a field. */
+typedef struct passage {
+  float *part;
+  qk_field_t *wide;
+} passage_t;
+
+static qk_status_t open_passage(const qk_eigen_t *e, const qk_geom_t *geom,
+                                const qk_eigen_header_t *h, qk_subset_t system, passage_t *p) {
+  *p = (passage_t){.part = qk_malloc((size_t)qk_eigen_part_floats(geom, h) * sizeof(float))};
+  if (p->part == NULL) return QK_NO_MEMORY;
+  if (h->planes == 1) return QK_OK;
+  return qk_field_create(qk_flat_dev(e->flat), QK_DOUBLE, B, system, &p->wide);
+}
+
+static void close_passage(passage_t *p) {
+  qk_field_destroy(p->wide);
+  qk_free(p->part);
+}
+
+static qk_status_t read_block(qk_eigen_reader_t *r, const qk_eigen_header_t *h, passage_t *p, int b,
+                              qk_field_t *block, qk_err_t *err) {
+  const qk_device_t *dev = block->dev;
+  qk_status_t status = qk_eigen_reader_block(r, b, p->part, err);
+  if (status != QK_OK) return status;
+  status = qk_eigen_part_set(h, p->part, p->wide ? p->wide : block);
+  if (status != QK_OK || p->wide == NULL) return status;
+  qk_dev_blas(dev, QK_BLAS_COPY, (qk_blas_args_t){.f = {block->v, p->wide->v}});
+  qk_dev_sync(dev);
+  return qk_comm_agree(dev->geom->comm, qk_dev_status(dev), NULL);
+}
+
+static qk_status_t reserve(qk_operator_t *op, int n, qk_eigen_t **eigen) {
+  qk_eigen_t *e = *eigen = qk_calloc(1, sizeof *e);
+  if (e == NULL || (e->flat = qk_malloc(sizeof *e->flat)) == NULL) return QK_NO_MEMORY;
+  qk_flat_init(e->flat, op->dev);
+  e->n = n;
+  for (; e->nblock * B < n; e->nblock++) {
+    const qk_status_t status =
+        qk_field_create(qk_flat_dev(e->flat), QK_SINGLE, B, op->system, &e->block[e->nblock]);
+    if (status != QK_OK) return status;
+  }
+  return QK_OK;
+}
+
+static qk_status_t read_blocks(qk_operator_t *op, qk_eigen_reader_t *r, const qk_eigen_header_t *h,
+                               const double *number, qk_eigen_t *e, qk_err_t *err) {
+  passage_t p;
+  qk_status_t status = open_passage(e, op->dev->geom, h, op->system, &p);
+  status = qk_comm_agree(op->dev->geom->comm, status, err);
+  for (int b = 0; b < e->nblock && status == QK_OK; b++)
+    status = read_block(r, h, &p, b, e->block[b], err);
+  close_passage(&p);
+  for (int i = 0; i < e->n; i++) {
+    e->value[i] = number[2 * i];
+    e->residual[i] = number[2 * i + 1];
+  }
+  return status;
+}
+
+/* Vectors of a file beyond those that are wanted stand in the last block, too: they count as
+ * wanted. */
+static int taken(const qk_eigen_header_t *h, int n) {
+  const int whole = (n + B - 1) / B * B;
+  return whole < h->problem.count ? whole : h->problem.count;
+}
+
+qk_status_t qk_deflate_file_read(qk_operator_t *op, const char *path,
+                                 const qk_mg_identity_t *identity, int n, bool own,
+                                 qk_eigen_t **eigen, qk_err_t *err) {
+  qk_comm_t *comm = op->dev->geom->comm;
+  const qk_eigen_header_t wanted = describe(op, identity, n);
+  qk_eigen_header_t h;
+  const double *number;
+  qk_eigen_reader_t *r = NULL;
+  qk_eigen_t *e = NULL;
+  qk_status_t status = qk_eigen_reader_open(op->dev->geom, path, NULL, &r, &h, &number, err);
+  if (status != QK_OK) return status;
+  status = match(&h, &wanted, own, err);
+  if (status != QK_OK) goto end;
+  status = qk_comm_agree(comm, reserve(op, taken(&h, n), &e), err);
+  if (status != QK_OK) goto end;
+  status = read_blocks(op, r, &h, number, e, err);
+
+end:
+  qk_eigen_reader_close(r);
+  if (status == QK_OK) {
+    *eigen = e;
+    return QK_OK;
+  }
+  qk_eigen_destroy(e);
+  return qk_fail(err, status, "%s", qk_status_text(status));
+}
+
+static qk_status_t write_blocks(qk_operator_t *op, qk_eigen_writer_t *w, const qk_eigen_header_t *h,
+                                const qk_eigen_t *e, qk_err_t *err) {
+  passage_t p;
+  qk_status_t status = open_passage(e, op->dev->geom, h, op->system, &p);
+  status = qk_comm_agree(op->dev->geom->comm, status, err);
+  for (int b = 0; b < e->nblock && status == QK_OK; b++) {
+    status = qk_eigen_part_get(h, e->block[b], p.part);
+    if (status != QK_OK) break;
+    status = qk_eigen_writer_block(w, b, p.part, err);
+  }
+  close_passage(&p);
+  return status;
+}
+
+qk_status_t qk_deflate_file_write(qk_operator_t *op, const char *path,
+                                  const qk_mg_identity_t *identity, const qk_eigen_t *e,
+                                  qk_err_t *err) {
+  const qk_eigen_header_t h = describe(op, identity, e->n);
+  double number[2 * QK_EIGEN_MAX];
+  qk_eigen_writer_t *w;
+  for (int i = 0; i < e->n; i++) {
+    number[2 * i] = e->value[i];
+    number[2 * i + 1] = e->residual[i];
+  }
+  qk_status_t status = qk_eigen_writer_open(op->dev->geom, path, &h, &w, err);
+  if (status != QK_OK) return status;
+  status = write_blocks(op, w, &h, e, err);
+  if (status == QK_OK) return qk_eigen_writer_close(w, number, err);
+  qk_eigen_writer_abandon(w);
+  return status;
+}
