@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <string.h>
+#include <time.h>
 
 #include "daemon/base/mem.h"
 #include "daemon/engine/eigen/hermitian.h"
@@ -13,6 +14,7 @@ enum {
   TOP_BLOCKS = 8, /* for the largest eigenvalue */
   WINDOWS = 4,    /* changes of the window at most */
   PATIENCE = 3,   /* restarts without gain */
+  LARGE = 512,    /* rows of a dense problem that nobody should wait for */
   ORDER_MAX = 1000
 };
 static const double inside = 1.2, outside = 6; /* window over the largest eigenvalue wanted */
@@ -24,9 +26,11 @@ struct qk_lanczos {
   qk_lanczos_params_t p; /* complete, but for what is found on the way */
   bool fixed_window;     /* by the caller */
   int fixed_order;       /* by the caller; 0: it is not */
-  enum { BEGIN, EXTEND, OVER } stage;
-  int from, at; /* the block that an extension began with, the one that is next */
-  int windows;  /* changes of the window so far */
+  enum { BEGIN, EXTEND, DENSE, OVER } stage;
+  int from, at;               /* the block that an extension began with, the one that is next */
+  int windows;                /* changes of the window so far */
+  double complex last[B * B]; /* what the last block has given */
+  qk_hermitian_job_t *dense;
   qk_lanczos_basis_t k;
   int keep, m;            /* blocks kept at a restart; vectors of the space */
   double complex *h, *q;  /* [m][m], column by column: projected operator; its eigenvectors */
@@ -66,7 +70,7 @@ static qk_status_t complete(const qk_geom_t *geom, qk_lanczos_params_t *p, qk_er
   if (p->n < 1 || p->n > most)
     return qk_fail(err, QK_BAD_ARGUMENT, "eigenvectors = %d: must be 1 to %d on this lattice", p->n,
                    most);
-  int least = round_up(p->n) + EXTRA * B, limit = QK_BASIS_MAX - B;
+  int least = round_up(p->n) + EXTRA * B, limit = QK_LANCZOS_SPACE - B;
   if (dimension(geom) - B < limit) limit = (int)(dimension(geom) / B - 1) * B;
   if (p->space == 0) {
     p->space = round_up(2 * p->n + 4 * B);
@@ -106,7 +110,9 @@ int64_t qk_lanczos_bytes(const qk_geom_t *geom, qk_subset_t system,
   if (complete(geom, &p, NULL) != QK_OK) return 0;
   const int64_t block = (int64_t)qk_field_bytes(geom, p.prec, B, system);
   const int more = qk_geom_slices(geom) > 1 ? 3 : 0; /* on the way between two orders of columns */
-  return (p.space / B + 1 + 4 + more) * block + (int64_t)p.space * p.space * 16;
+  return (p.space / B + 1 + 4 + more) * block +
+         qk_lanczos_basis_room(geom, p.prec, p.space / B,
+                               p.kind == QK_LANCZOS_GAMMA5 ? QK_FULL : system);
 }
 
 static int order_for(double window, double top) {
@@ -117,14 +123,16 @@ static int order_for(double window, double top) {
 
 /* ---- the projected operator ------------------------------------------------------------------ */
 
-/* Eigenvectors of the leading n x n part of h, largest eigenvalue first, go to q (lda n). */
-static qk_status_t diagonalise(lanczos_t *l, int n) {
+/* The leading n x n part of h, to q (lda n). */
+static void set_projected(lanczos_t *l, int n) {
   for (int j = 0; j < n; j++)
     for (int i = 0; i < n; i++)
       l->q[(size_t)j * (size_t)n + (size_t)i] =
           i >= j ? conj(l->h[(size_t)i * (size_t)l->m + (size_t)j]) : 0;
-  qk_status_t status = qk_hermitian_eigen(l->k.dev->geom->comm, n, l->q, l->theta);
-  if (status) return status;
+}
+
+/* Of n eigenvectors in q the one of the largest eigenvalue first. */
+static void turn_round(lanczos_t *l, int n) {
   for (int j = 0; j < n / 2; j++) {
     double complex *a = l->q + (size_t)j * (size_t)n, *b = l->q + (size_t)(n - 1 - j) * (size_t)n;
     double value = l->theta[j];
@@ -136,7 +144,6 @@ static qk_status_t diagonalise(lanczos_t *l, int n) {
       b[i] = z;
     }
   }
-  return QK_OK;
 }
 
 /* column: what the basis has of f(A) v_b. */
@@ -164,12 +171,11 @@ static qk_status_t advance(lanczos_t *l, int b, int order, double complex r[B * 
   return status;
 }
 
-/* The Ritz vectors of nblock blocks, the last of which has given r; |f(A) v - theta v| of each goes
- * to report. */
-static qk_status_t ritz(lanczos_t *l, int nblock, const double complex r[B * B]) {
+/* The Ritz vectors of nblock blocks, which q has as eigenvectors, the last of which has given r;
+ * |f(A) v - theta v| of each goes to report. */
+static void take_ritz(lanczos_t *l, int nblock, const double complex r[B * B]) {
   const int n = nblock * B;
-  qk_status_t status = diagonalise(l, n);
-  if (status) return status;
+  turn_round(l, n);
   for (int j = 0; j < n; j++) {
     const double complex *tail = l->q + (size_t)(j + 1) * (size_t)n - B;
     double sum = 0;
@@ -180,7 +186,13 @@ static qk_status_t ritz(lanczos_t *l, int nblock, const double complex r[B * B])
     }
     l->report[j] = sqrt(sum);
   }
-  return QK_OK;
+}
+
+static qk_status_t ritz(lanczos_t *l, int nblock, const double complex r[B * B]) {
+  set_projected(l, nblock * B);
+  const qk_status_t status = qk_hermitian_eigen(l->k.dev->geom->comm, nblock * B, l->q, l->theta);
+  if (!status) take_ritz(l, nblock, r);
+  return status;
 }
 
 /* Extends the basis from its first block to `nblock` blocks by A itself. */
@@ -231,7 +243,7 @@ static void sort(double *v, int n) {
  * the Ritz vectors, which the caller has rotated to the front, into one block to start from. */
 static qk_status_t move_window(lanczos_t *l, bool *moved) {
   qk_lanczos_basis_t *k = &l->k;
-  double value[QK_BASIS_MAX];
+  double value[QK_LANCZOS_SPACE];
   qk_status_t status = QK_OK;
   *moved = false;
   for (int b = 0; b < l->keep && !status; b++)
@@ -321,13 +333,33 @@ static qk_status_t end_extension(lanczos_t *l) {
   return status;
 }
 
+/* The dense problem of a large space is solved beside what else there is to do. */
 static qk_status_t extend_by_one(lanczos_t *l) {
-  double complex r[B * B] = {0};
-  qk_status_t status = advance(l, l->at, l->p.order, r);
+  const int n = l->k.nblock * B;
+  qk_status_t status = advance(l, l->at, l->p.order, l->last);
   l->at++;
   if (status || l->at < l->k.nblock) return status;
-  status = ritz(l, l->k.nblock, r);
+  if (n > LARGE) {
+    set_projected(l, n);
+    l->stage = DENSE;
+    return qk_hermitian_begin(l->k.dev->geom->comm, n, l->q, &l->dense);
+  }
+  status = ritz(l, l->k.nblock, l->last);
   return status ? status : end_extension(l);
+}
+
+static qk_status_t await_dense(lanczos_t *l) {
+  const struct timespec pause = {.tv_nsec = 1000000};
+  bool over;
+  const qk_status_t status =
+      qk_hermitian_poll(l->k.dev->geom->comm, &l->dense, l->k.nblock * B, l->q, l->theta, &over);
+  if (status) return status;
+  if (over) {
+    take_ritz(l, l->k.nblock, l->last);
+    return end_extension(l);
+  }
+  nanosleep(&pause, NULL);
+  return QK_OK;
 }
 
 /* q = V^+ A V, or V^+ H V, with the `keep` blocks V; c: space for the columns of a block. */
@@ -435,6 +467,7 @@ static qk_status_t reserve(lanczos_t *l, qk_operator_t *op, qk_work_t *work) {
 
 void qk_lanczos_destroy(qk_lanczos_t *l) {
   if (!l) return;
+  qk_hermitian_drop(l->dense);
   if (l->k.dev) qk_lanczos_basis_fini(&l->k);
   qk_free(l->report);
   qk_free(l->theta);
@@ -472,6 +505,7 @@ qk_status_t qk_lanczos_create(qk_operator_t *op, qk_work_t *work, const qk_lancz
 qk_status_t qk_lanczos_step(qk_lanczos_t *l, qk_err_t *err) {
   const qk_status_t status = l->stage == BEGIN    ? begin(l)
                              : l->stage == EXTEND ? extend_by_one(l)
+                             : l->stage == DENSE  ? await_dense(l)
                                                   : QK_OK;
   return status ? fail(l, status, err) : QK_OK;
 }

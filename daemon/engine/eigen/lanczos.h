@@ -10,7 +10,7 @@
  *
  * Shapes: fields of the system, blocks of eight vectors, single or double (a precision that the
  * operator holds); a vector has all slices of a fifth dimension, and all flavours of a doublet.
- * Memory: space + 8 vectors, four work blocks, and space^2 coefficients. Cost of a new
+ * Memory: space + 8 vectors, four work blocks, and up to space^2 coefficients. Cost of a new
  * block: 2 order applications of Mhat, and four passes over the basis. Collective.
  */
 #ifndef QK_ENGINE_LANCZOS_H
@@ -20,7 +20,8 @@
 #include "daemon/engine/eigen/flat.h"
 #include "daemon/engine/operator/operator.h"
 
-enum { QK_EIGEN_BLOCK = 8, QK_EIGEN_MAX = 256 };
+/* QK_LANCZOS_SPACE: vectors of a Krylov space at most. */
+enum { QK_EIGEN_BLOCK = 8, QK_EIGEN_MAX = 4096, QK_LANCZOS_SPACE = 8320 };
 
 /* GAMMA5: of H = g5 M on all sites, of an operator whose H is hermitian (operator.h: adjoint),
  * those of least modulus. The iteration is that of H^2 = M^+ M. */
@@ -29,9 +30,9 @@ typedef enum qk_lanczos_kind { QK_LANCZOS_NORMAL, QK_LANCZOS_GAMMA5 } qk_lanczos
 /* 0 in a member but n: its default. */
 typedef struct qk_lanczos_params {
   qk_lanczos_kind_t kind;
-  int n;     /* vectors wanted, 1 .. QK_EIGEN_MAX */
-  int space; /* vectors of the Krylov space, a multiple of 8, n + 16 .. QK_BASIS_MAX; about 2 n */
-  int order; /* of the polynomial, even; chosen by the window */
+  int n;         /* vectors wanted, 1 .. QK_EIGEN_MAX */
+  int space;     /* vectors of the Krylov space, a multiple of 8, n + 16 .. QK_LANCZOS_SPACE; 2 n */
+  int order;     /* of the polynomial, even; chosen by the window */
   double window; /* chosen: between 1.2 and 6 times the largest eigenvalue that is wanted */
   double top;    /* bound of the spectrum; measured */
   double tol;    /* |A v - lambda v| <= tol top ends the iteration; 1e-5 */

@@ -20,9 +20,10 @@ typedef struct qk_lanczos_basis {
   bool gamma5;        /* A = H^2, H = g5 M, instead of Mhat^+ Mhat ... */
   qk_subset_t system; /* ... on these sites */
   int nblock;         /* room for nblock blocks and the one that is being made */
-  qk_field_t *v[QK_BASIS_MAX / QK_EIGEN_BLOCK + 1];
-  qk_field_t *spare;  /* a block that is nobody's, with a fifth dimension */
-  double complex *c;  /* device: coefficients, [8 nblock][8 nblock] at most */
+  qk_field_t *v[QK_LANCZOS_SPACE / QK_EIGEN_BLOCK + 1];
+  qk_field_t *spare; /* a block that is nobody's, with a fifth dimension */
+  double complex *c; /* device: coefficients, [8 nblock][8 nblock], or one block of columns */
+  void *pieces; /* device: of as many blocks, where they are more than a kernel rotates in place */
   double *scalar;     /* device: four scalars of a block */
   uint8_t *mask;      /* device: of a block */
   int64_t randomised; /* columns that were drawn */
@@ -32,6 +33,9 @@ typedef struct qk_lanczos_basis {
 /* Allocates. To be given to fini whatever comes out. */
 qk_status_t qk_lanczos_basis_init(qk_lanczos_basis_t *k, qk_operator_t *op, qk_work_t *work,
                                   const qk_lanczos_params_t *params);
+/* Device bytes beside its blocks. */
+int64_t qk_lanczos_basis_room(const qk_geom_t *geom, qk_prec_t prec, int nblock,
+                              qk_subset_t system);
 void qk_lanczos_basis_fini(qk_lanczos_basis_t *k);
 
 /* c[i][j] = (v_i, y_j), i over the first nblock blocks, on the host; summed over the ranks. */

@@ -45,7 +45,7 @@ static const row_t rows[] = {
     {"mg-tol", LIMIT, 1, LEVEL(tol), 0, 1},
     {"mg-store", PREC, 1, LEVEL(store), 0, 0},
     {"mg-twist", REAL, 1, LEVEL(twist), 0, 1000},
-    {"mg-deflate", STEPS, -1, WHOLE(deflate), 1, QK_EIGEN_MAX},
+    {"mg-deflate", STEPS, -1, WHOLE(deflate), 1, QK_MG_DEFLATE_MAX},
 };
 enum { NROW = sizeof rows / sizeof rows[0], WORD = 64 };
 

@@ -19,8 +19,9 @@
 
 enum {
   QK_MG_LEVELS_MAX = 5,
-  QK_MG_VECTORS_FEW = 24, /* where memory or time is short */
-  QK_MG_ORIGIN = 1024     /* bytes of a text with its end */
+  QK_MG_VECTORS_FEW = 24,  /* where memory or time is short */
+  QK_MG_DEFLATE_MAX = 256, /* vectors of the coarsest level */
+  QK_MG_ORIGIN = 1024      /* bytes of a text with its end */
 };
 
 /* One level. 0 in a member: its default. */
