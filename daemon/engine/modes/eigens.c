@@ -117,23 +117,25 @@ static void begin_done(const qk_eigens_t *s, qk_eigens_done_t *done) {
       (qk_eigens_done_t){.serial = s->job.order.serial, .seconds = qk_clock_now() - s->job.since};
 }
 
-/* Refused, or failed: its file stays. */
-static qk_status_t fail(qk_eigens_t *s, const qk_err_t *why, bool *over, qk_eigens_done_t *done,
-                        qk_err_t *err) {
+/* Refused, or failed: its file stays. why: words for it, if there are any. */
+static qk_status_t fail(qk_eigens_t *s, qk_status_t status, qk_err_t *why, bool *over,
+                        qk_eigens_done_t *done, qk_err_t *err) {
   begin_done(s, done);
   done->verdict = *why;
+  done->verdict.code = status;
+  qk_device_explain(&s->setup->dev, status, &done->verdict);
   clear(s);
   *over = true;
-  if (!loses_process(why->code)) return QK_OK;
-  *err = *why;
-  return why->code;
+  if (!loses_process(status)) return QK_OK;
+  *err = done->verdict;
+  return status;
 }
 
 static qk_status_t conclude(qk_eigens_t *s, const qk_kept_t *v, bool *over, qk_eigens_done_t *done,
                             qk_err_t *err) {
   qk_err_t why = {0};
   const qk_status_t status = put_numbers(s, s->job.order.shm_out, v, &why);
-  if (status != QK_OK) return fail(s, &why, over, done, err);
+  if (status != QK_OK) return fail(s, status, &why, over, done, err);
   begin_done(s, done);
   tell(s, v, done);
   clear(s);
@@ -151,7 +153,7 @@ static qk_status_t keep(qk_eigens_t *s, bool *over, qk_eigens_done_t *done, qk_e
   }
   qk_err_t why = {0};
   qk_fail(&why, QK_BUSY, "%d names of eigenvectors are kept: drop one", QK_EIGEN_NAMES_MAX);
-  return fail(s, &why, over, done, err);
+  return fail(s, QK_BUSY, &why, over, done, err);
 }
 
 /* ---- files ----------------------------------------------------------------------------------- */
@@ -495,7 +497,7 @@ qk_status_t qk_eigens_begin(qk_eigens_t *s, const qk_eigen_order_t *order, bool 
       known ? qk_fail(&why, QK_BAD_ARGUMENT, "eigenvectors of this name are here: drop them")
             : begin(s, &why);
   s->job.applications_before = s->setup->op->applications[s->job.params.prec];
-  return status == QK_OK ? QK_OK : fail(s, &why, over, done, err);
+  return status == QK_OK ? QK_OK : fail(s, status, &why, over, done, err);
 }
 
 static qk_status_t step(qk_eigens_t *s, bool *ready, qk_err_t *why) {
@@ -523,10 +525,7 @@ qk_status_t qk_eigens_step(qk_eigens_t *s, bool *over, qk_eigens_done_t *done, q
     const qk_err_t damage = why;
     status = start_anew(s, &damage, &why);
   }
-  if (status != QK_OK) {
-    qk_device_explain(&s->setup->dev, status, &why);
-    return fail(s, &why, over, done, err);
-  }
+  if (status != QK_OK) return fail(s, status, &why, over, done, err);
   return ready ? keep(s, over, done, err) : QK_OK;
 }
 

@@ -84,7 +84,8 @@ static bool loses_process(qk_status_t status) {
 /* Trouble with a file is told, and nothing more. */
 static qk_status_t note_trouble(qk_deflate_t *d, qk_status_t status, const qk_err_t *why) {
   if (status == QK_OK || loses_process(status)) return status;
-  snprintf(d->trouble, sizeof d->trouble, "%.500s", why->text);
+  snprintf(d->trouble, sizeof d->trouble, "%.500s",
+           why->text[0] ? why->text : qk_status_text(status));
   return QK_OK;
 }
 

@@ -1,0 +1,164 @@
+/* Eigenvectors as a service: what fails on the way is told, and leaves nothing behind. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon/base/fault.h"
+#include "daemon/base/mem.h"
+#include "daemon/engine/modes/eigens.h"
+#include "tests/support/values.h"
+#include "tests/unit/engine/setup/setup_kit.h"
+
+typedef struct place {
+  char folder[64], file[96], temp[104];
+} place_t;
+
+static void make_place(place_t *p) {
+  snprintf(p->folder, sizeof p->folder, "/dev/shm/qk-eigens-XXXXXX");
+  cr_assert_not_null(mkdtemp(p->folder));
+  snprintf(p->file, sizeof p->file, "%s/low", p->folder);
+  snprintf(p->temp, sizeof p->temp, "%s.tmp", p->file);
+}
+
+static void remove_place(const place_t *p) {
+  unlink(p->file);
+  cr_expect_neq(access(p->temp, F_OK), 0, "%s stays", p->temp);
+  cr_expect_eq(rmdir(p->folder), 0, "%s is not empty", p->folder);
+}
+
+static bool is_there(const char *path) {
+  struct stat st;
+  return stat(path, &st) == 0;
+}
+
+static qk_eigen_order_t an_order(const char *file) {
+  qk_eigen_order_t order = {
+      .serial = 7, .name = "low", .problem = {.count = 4, .space = 24, .order = 4, .tol = 1e-4}};
+  if (file) snprintf(order.file, sizeof order.file, "%s", file);
+  return order;
+}
+
+/* From EIGEN to EIGEN_DONE, and all that is kept goes. */
+static qk_status_t life(loaded_t *l, const qk_eigen_order_t *order, qk_eigens_done_t *done) {
+  qk_err_t err = {0};
+  qk_eigens_t *eigens = NULL;
+  bool over = false;
+  qk_status_t status = qk_eigens_create(l->setup, l->port->wire, &eigens, &err);
+  if (status == QK_OK) status = qk_eigens_begin(eigens, order, &over, done, &err);
+  while (status == QK_OK && !over) status = qk_eigens_step(eigens, &over, done, &err);
+  qk_eigens_destroy(eigens);
+  return status != QK_OK ? status : done->verdict.code;
+}
+
+static loaded_t a_setup(void) {
+  qk_load_t load = a_load("builtin:weak:4x4x2x4:1", "cg", QK_SINGLE, 1);
+  load.values = values_of("wilson;mass=-0.2");
+  return must_load(&load);
+}
+
+/* tolerated: what may fail without a word. */
+static void fail_everywhere(loaded_t *l, const char *point, int step, qk_status_t expected,
+                            bool tolerated) {
+  char faults[64];
+  qk_eigens_done_t done;
+  place_t p;
+  int failed = 0, n = 1, runs = 0;
+  make_place(&p);
+  qk_eigen_order_t order = an_order(p.file);
+  cr_assert_eq(life(l, &order, &done), QK_OK, "%s", done.verdict.text); /* work fields are there */
+  const double lowest = done.lowest;
+  for (bool hit = true; hit && n < 20000; n += step, runs++) {
+    const int64_t host = qk_mem_bytes(), device = l->setup->ops->allocated(l->setup->ctx);
+    unlink(p.file);
+    snprintf(faults, sizeof faults, "%s:%d", point, n);
+    cr_assert_eq(qk_fault_set(faults), 0);
+    memset(&done, 0, sizeof done);
+    const qk_status_t status = life(l, &order, &done);
+    cr_assert_eq(qk_fault_set(NULL), 0);
+    cr_assert(status == QK_OK || status == expected, "%s: %s", faults, qk_status_name(status));
+    cr_assert(status == QK_OK || done.serial == 0 || done.verdict.text[0], "%s: no words", faults);
+    cr_assert_eq(l->setup->ops->allocated(l->setup->ctx), device, "%s: device memory", faults);
+    cr_assert(qk_mem_bytes() <= host, "%s: host memory stays", faults);
+    cr_expect_not(is_there(p.temp), "%s", faults);
+    if (status == QK_OK) cr_expect_eq(done.lowest, lowest, "%s: other values", faults);
+    failed += status != QK_OK;
+    hit = status != QK_OK || (tolerated && !is_there(p.file)) || (tolerated && runs < 20);
+  }
+  cr_expect(tolerated || failed > 3, "%s: %d failures", point, failed);
+  remove_place(&p);
+}
+
+Test(eigens, survive_every_failure) {
+  loaded_t l = a_setup();
+  fail_everywhere(&l, "alloc", 1, QK_NO_MEMORY, false);
+  fail_everywhere(&l, "device-alloc", 1, QK_DEVICE_MEMORY, false);
+  fail_everywhere(&l, "device-call", 97, QK_DEVICE_ERROR, false);
+  close_load(&l);
+}
+
+/* A file that cannot be written costs the file. */
+Test(eigens, do_without_a_file_that_cannot_be_written) {
+  loaded_t l = a_setup();
+  fail_everywhere(&l, "write", 3, QK_OK, true);
+  close_load(&l);
+}
+
+/* A file that cannot be read is made anew, but where it is to be restored. */
+Test(eigens, are_computed_again_where_a_file_cannot_be_read) {
+  loaded_t l = a_setup();
+  qk_eigens_done_t done;
+  place_t p;
+  make_place(&p);
+  qk_eigen_order_t order = an_order(p.file);
+  cr_assert_eq(life(&l, &order, &done), QK_OK, "%s", done.verdict.text);
+  const double lowest = done.lowest;
+  for (int n = 1; n < 4; n++) {
+    char faults[64];
+    snprintf(faults, sizeof faults, "read:%d", n);
+    for (int restore = 1; restore >= 0; restore--) {
+      order.restore = restore;
+      cr_assert_eq(qk_fault_set(faults), 0);
+      const qk_status_t status = life(&l, &order, &done);
+      cr_assert_eq(qk_fault_set(NULL), 0);
+      cr_expect_eq(status, restore ? QK_IO_ERROR : QK_OK, "%s: %s", faults, done.verdict.text);
+      if (!restore) cr_expect(done.lowest == lowest && done.applications > 0);
+    }
+  }
+  order.restore = true;
+  cr_expect_eq(life(&l, &order, &done), QK_OK);
+  cr_expect(done.lowest == lowest && done.applications == 0);
+  remove_place(&p);
+  close_load(&l);
+}
+
+/* Two orders of one name. */
+Test(eigens, are_kept_under_their_name) {
+  loaded_t l = a_setup();
+  qk_err_t err = {0};
+  qk_eigens_t *eigens = NULL;
+  qk_eigens_done_t done;
+  bool over = false;
+  qk_eigen_order_t order = an_order(NULL);
+  cr_assert_eq(qk_eigens_create(l.setup, l.port->wire, &eigens, &err), QK_OK);
+  cr_assert_eq(qk_eigens_begin(eigens, &order, &over, &done, &err), QK_OK);
+  cr_expect(!over && qk_eigens_busy(eigens));
+  while (!over) cr_assert_eq(qk_eigens_step(eigens, &over, &done, &err), QK_OK, "%s", err.text);
+  cr_assert_eq(done.verdict.code, QK_OK, "%s", done.verdict.text);
+  cr_expect(!qk_eigens_busy(eigens) && done.host_bytes > 0 && done.residual > 0);
+  order.serial = 8;
+  cr_assert_eq(qk_eigens_begin(eigens, &order, &over, &done, &err), QK_OK);
+  cr_expect(over && done.serial == 8 && done.verdict.code == QK_OK);
+  order.problem.count = 5;
+  cr_assert_eq(qk_eigens_begin(eigens, &order, &over, &done, &err), QK_OK);
+  cr_expect(over && done.verdict.code == QK_BAD_ARGUMENT);
+  qk_eigens_drop(eigens, "low");
+  cr_assert_eq(qk_eigens_begin(eigens, &order, &over, &done, &err), QK_OK);
+  cr_expect(!over && qk_eigens_busy(eigens));
+  qk_eigens_abandon(eigens);
+  cr_expect(!qk_eigens_busy(eigens));
+  qk_eigens_destroy(eigens);
+  close_load(&l);
+}
