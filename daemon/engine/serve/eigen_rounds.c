@@ -39,10 +39,17 @@ static qk_status_t tell_progress(qk_eigen_rounds_t *r) {
   return qk_report_eigen_progress(r->channel, &now);
 }
 
+bool qk_eigen_rounds_rests(const qk_eigen_rounds_t *r, bool others) {
+  return others && qk_now_ms() < r->rest_until;
+}
+
 static qk_status_t step(qk_eigen_rounds_t *r, qk_err_t *err) {
+  const double start = qk_now_ms();
   qk_eigens_done_t done;
   bool over = false;
   const qk_status_t status = qk_eigens_step(r->eigens, &over, &done, err);
+  const double end = qk_now_ms();
+  r->rest_until = end + (end - start);
   if (status != QK_OK) return status;
   return over ? qk_report_eigen_done(r->channel, &done) : tell_progress(r);
 }
@@ -68,6 +75,6 @@ qk_status_t qk_eigen_rounds_advance(qk_eigen_rounds_t *r, const qk_round_t *roun
   if (kind == QK_ROUND_EIGEN) status = begin(r, round, err);
   if (kind == QK_ROUND_EIGEN_CANCEL) status = cancel(r);
   if (kind == QK_ROUND_EIGEN_DROP) qk_eigens_drop(r->eigens, round->eigen.name);
-  if (status != QK_OK || !qk_eigen_rounds_busy(r)) return status;
+  if (status != QK_OK || !qk_eigen_rounds_busy(r) || round->head.eigen_rests) return status;
   return step(r, err);
 }

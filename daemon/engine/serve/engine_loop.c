@@ -552,6 +552,7 @@ static qk_status_t carry_out(worker_t *w) {
 static qk_status_t begin_round(worker_t *w) {
   const bool idle = !computing(w);
   qk_status_t status = w->channel != NULL ? next_round(w) : QK_OK;
+  w->round.head.eigen_rests = qk_eigen_rounds_rests(&w->eigen, running(w));
   return status == QK_OK ? qk_round_share(w->comm, &w->round, idle) : status;
 }
 

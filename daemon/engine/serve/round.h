@@ -96,6 +96,7 @@ typedef struct qk_round_head {
   qk_round_kind_t kind;
   qk_mg_refresh_t refresh; /* REFRESH */
   int32_t nfill, ncancel;
+  bool eigen_rests; /* no step of eigenvectors in this round */
 } qk_round_head_t;
 
 typedef struct qk_round {

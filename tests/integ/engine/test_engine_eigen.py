@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 
 import tap
 try:
@@ -262,6 +263,29 @@ def solves_go_on_beside_it_and_cancel_ends_it(case):
         assert done.lowest == values[0]
         serial = ask(e, tol=1e-6, name='low', file=path)  # there: at once
         assert ends(e, serial).lowest == values[0]
+
+
+@tap.test
+def solves_have_half_of_the_time(case):
+    """A step of eigenvectors takes as long as many steps of a solve: they do not take turns one by one."""
+    alone(case)
+    with loaded(case, LONG, 'wilson-clover', dict(mass=-0.25, csw=1.1)) as e:
+        start = time.monotonic()
+        serial = ask(e, count=40, tol=1e-12, space=64, order=100, restarts=1000)
+        while e.expect('eigen_progress').restart < 1:
+            pass
+        step = (time.monotonic() - start) / 9  # as many blocks until then, and the search for the top
+        b = case.random(3)[:8, :4, :4, :4]
+        with Vector(b.shape, data=b) as source, Vector(b.shape) as sink:
+            start = time.monotonic()
+            e.fill(0, shm_in=source.name, shm_out=sink.name, tol=1e-12)
+            end = e.expect('fill_done', skip=('eigen_progress', 'fill_progress'))
+            took = time.monotonic() - start
+        turns = end.iterations / 4
+        print('# %.2f s, %.0f turns of %.3f s' % (took, turns, step))
+        assert end.status == OK and turns > 10 and took < turns * step / 4
+        e.send(eigen_cancel=pb.EigenCancel(serial=serial))
+        assert ends(e, serial).status == CANCELLED
 
 
 @tap.test
