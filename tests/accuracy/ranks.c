@@ -76,7 +76,9 @@ static void print_smeared(qk_rig_t *rig, const char *spec, int halo) {
 /* The solutions are all to 1e-12, so their norms agree to that and the iterations need not. */
 static void print_solved(qk_rig_t *rig, const char *method, qk_prec_t inner, int nslot) {
   char what[64];
-  double *v = rig_vector(rig);
+  int slot[QK_MAX_RHS];
+  int64_t limit[QK_MAX_RHS];
+  double tol[QK_MAX_RHS], *v = rig_vector(rig);
   qk_solver_t *solver = rig_solver(rig, method, inner, nslot);
   for (int i = 0; i < nslot; i++) {
     if (i % 2)
@@ -85,7 +87,13 @@ static void print_solved(qk_rig_t *rig, const char *method, qk_prec_t inner, int
       rig_random(rig, 20 + (uint64_t)i, v);
     rig_import(rig, qk_solver_rhs(solver, i), 0, v);
   }
-  for (int i = 0; i < nslot; i++) rig_must(qk_solver_fill(solver, i, 1e-12, 5000), "fill", NULL);
+  for (int i = 0; i < nslot; i++) {
+    slot[i] = i;
+    tol[i] = 1e-12;
+    limit[i] = 5000;
+    rig_must(qk_solver_set_group(solver, i, 1), "group", NULL);
+  }
+  rig_must(qk_solver_fill_many(solver, slot, nslot, tol, limit), "fill", NULL);
   rig_run(solver);
   for (int i = 0; i < nslot; i++) {
     const qk_slot_t *s = qk_solver_slot(solver, i);
@@ -129,6 +137,7 @@ int main(int argc, char **argv) {
   print_solved(&rig, "bicgstab", QK_SINGLE, 3);
   print_solved(&rig, "gcr", QK_HALF, 9);
   print_solved(&rig, "cg", QK_SINGLE, 2);
+  print_solved(&rig, "block-cg", QK_HALF, 9);
   rig_close(&rig);
   return 0;
 }

@@ -3,9 +3,8 @@
  * taken and columns are combined. Private to the solvers.
  *
  * The kernels for this (cuda/vector_block_ops.h) take columns in multiples of eight. So a block
- * here has `width` columns, a slot each, those from nslot on 0; with a fifth dimension it is one
- * such field a slice, while fields that an operator is applied to have the slices of a slot beside
- * each other. Matrices are complex doubles [width][width] on the host, the same on all ranks.
+ * here has `width` columns, a slot each, those from nslot on 0; with a fifth dimension it is flat
+ * (eigen/flat.h). Matrices are complex doubles [width][width] on the host, the same on all ranks.
  *
  * Functions without status are calls of an iteration (lattice/device.h). What is multiplied by 0 in
  * a combination is still looked at: a column must not hold NaN.
@@ -15,6 +14,7 @@
 
 #include <complex.h>
 
+#include "daemon/engine/eigen/flat.h"
 #include "daemon/engine/krylov/solver_impl.h"
 
 /* Places of matrices in device memory. What stands in one is changed only after the device has been
@@ -23,17 +23,16 @@ enum { QK_BLOCK_STEP, QK_BLOCK_TURN, QK_BLOCK_SOLUTION, QK_BLOCK_DIRECTION, QK_B
 
 typedef struct qk_block {
   const qk_solver_t *s;
-  qk_geom_t geom; /* of one slice */
-  qk_device_t dev;
+  qk_flat_t flat;
   int width, slices;
-  double complex *product, *product_host; /* [slices][width][width], of this rank */
+  double complex *product, *product_host; /* [width][width], of this rank */
   double complex *factor, *factor_host;   /* [QK_BLOCK_PLACES][width][width] */
   uint8_t *mask, *mask_host;              /* [width] */
 } qk_block_t;
 
 typedef struct qk_block_field {
-  qk_spinor_t v[QK_LS_MAX]; /* of each slice, of `width` columns */
-  qk_field_t *own[QK_LS_MAX];
+  qk_spinor_t v; /* of `width` columns */
+  qk_field_t *own;
 } qk_block_field_t;
 
 /* To be given to fini whatever comes out, after those of its fields. */

@@ -264,7 +264,7 @@ static int64_t solve_together(qk_multishift_t *m, const qk_field_t *b, double to
 /* A correction of r, of norm 1, by CG, as far as the inner precision goes, in x[base]. */
 static int64_t correct(qk_multishift_t *m, double shift, const bool *wanted, const double *target,
                        int64_t max_iter) {
-  bool on[QK_MAX_RHS];
+  bool on[QK_MAX_RHS] = {false};
   int64_t n = 0;
   blas(m, QK_BLAS_COPY, (qk_blas_args_t){.f = {m->p->v, m->r->v}});
   blas(m, QK_BLAS_ZERO, (qk_blas_args_t){.f = {m->x[m->base]->v}});

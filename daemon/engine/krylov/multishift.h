@@ -11,8 +11,8 @@
  * a shift is the action's business: docs/decisions.md.
  *
  * Shapes: blocks of nrhs right-hand sides on the sites of the system, in double; columns do not
- * depend on each other. Memory: 3 + 2 nshift blocks in the inner precision, work fields for three
- * blocks in double and one inside A. Solve is collective.
+ * depend on each other. Memory: 3 + 2 nshift blocks in the inner precision, less one, and work
+ * fields: a block in double beside those of A. Solve is collective.
  */
 #ifndef QK_ENGINE_MULTISHIFT_H
 #define QK_ENGINE_MULTISHIFT_H

@@ -202,7 +202,7 @@ static qk_status_t take_params(qk_solver_t *s, const qk_solver_params_t *params,
     p->reliable = precond ? preconditioned_reliable[p->inner] : default_reliable[p->inner];
   if (p->deflation && !precond) /* its vectors are in single, and take that much out at a time */
     p->reliable = fmax(p->reliable, default_reliable[QK_SINGLE]);
-  if (p->reliable < s->method->least_fall) p->reliable = s->method->least_fall;
+  p->reliable = fmax(p->reliable, s->method->least_fall[p->inner]);
   if (p->check == 0) p->check = precond ? 1 : s->method->check;
   if (p->gcr_keep == 0) p->gcr_keep = precond ? QK_GCR_KEEP_PRECONDITIONED : QK_GCR_KEEP;
   s->refresh = !precond ? REFRESH : qk_prec_scaled(p->inner) ? PRECONDITIONED_HALF : p->gcr_keep;

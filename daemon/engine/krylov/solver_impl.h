@@ -31,7 +31,7 @@ typedef struct qk_method {
    * and clear are given whole groups. */
   bool grouped;
   const struct qk_method *of_one; /* does the same for one slot, at less cost; NULL: itself */
-  double least_fall;              /* of |r|, that it can tell between two updates; 0: any */
+  double least_fall[QK_PRECS];    /* of |r|, that it can tell between two updates; 0: any */
   /* Reserves s->method_state, fields, s->scalars. */
   qk_status_t (*create)(qk_solver_t *s);
   void (*destroy)(qk_solver_t *s); /* also after a create that failed half way */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "daemon/base/mem.h"
+#include "daemon/engine/krylov/block_matrix.h"
 #include "daemon/engine/lattice/scalars.h"
 #include "tests/unit/engine/krylov/solver_kit.h"
 
@@ -31,6 +32,62 @@ static void put_group(const qk_rig_t *rig, qk_solver_t *solver, int first, int n
 static void expect_group(qk_rig_t *rig, qk_solver_t *solver, int first, int n, uint64_t seed,
                          const char *what) {
   for (int i = 0; i < n; i++) expect_solved(rig, solver, first + i, seed + (uint64_t)i, 1, what);
+}
+
+/* ---- matrices -------------------------------------------------------------------------------- */
+
+enum { SIZE = 7, KEPT = 5 }; /* rows of v; its columns from KEPT on depend on those before */
+
+/* The products of columns of v: rank KEPT. */
+static void make_products(double complex v[SIZE * SIZE], double complex g[SIZE * SIZE]) {
+  for (int i = 0; i < SIZE; i++) {
+    for (int j = 0; j < KEPT; j++)
+      v[i * SIZE + j] = cos(1.3 * i * (j + 1)) + I * sin(i * i * (j + 0.7));
+    v[i * SIZE + KEPT] = 2 * v[i * SIZE] - I * v[i * SIZE + 3];
+    v[i * SIZE + KEPT + 1] = v[i * SIZE + 1];
+  }
+  for (int i = 0; i < SIZE; i++)
+    for (int j = 0; j < SIZE; j++) {
+      g[i * SIZE + j] = 0;
+      for (int l = 0; l < SIZE; l++) g[i * SIZE + j] += conj(v[l * SIZE + i]) * v[l * SIZE + j];
+    }
+}
+
+Test(block_matrix, cholesky_marks_what_depends_and_makes_the_rest_orthonormal) {
+  double complex v[SIZE * SIZE], g[SIZE * SIZE], r[SIZE * SIZE], inverse[SIZE * SIZE],
+      q[SIZE * SIZE];
+  double least[SIZE];
+  uint8_t weak[SIZE] = {0};
+  make_products(v, g);
+  for (int j = 0; j < SIZE; j++) least[j] = 1e-12 * creal(g[j * SIZE + j]);
+  cr_assert(qk_block_cholesky(SIZE, g, least, r, weak));
+  qk_block_invert(SIZE, r, inverse);
+  qk_block_times(SIZE, v, inverse, false, q);
+  for (int j = 0; j < SIZE; j++) {
+    cr_expect_eq(weak[j], j >= KEPT);
+    for (int k = 0; k <= j; k++) {
+      double complex sum = 0;
+      for (int l = 0; l < SIZE; l++) sum += conj(q[l * SIZE + k]) * q[l * SIZE + j];
+      cr_expect(cabs(sum - (j == k && j < KEPT)) < 1e-11, "columns %d and %d: %g", k, j, cabs(sum));
+    }
+  }
+}
+
+Test(block_matrix, inverse_is_that_of_the_columns_that_are_kept) {
+  double complex v[SIZE * SIZE], g[SIZE * SIZE], inverse[SIZE * SIZE], one[SIZE * SIZE],
+      work[2 * SIZE * SIZE];
+  double least[SIZE];
+  make_products(v, g);
+  for (int j = 0; j < SIZE; j++) least[j] = 1e-12 * creal(g[j * SIZE + j]);
+  cr_assert(qk_block_inverse(SIZE, g, least, inverse, work));
+  qk_block_times(SIZE, inverse, g, false, one);
+  for (int i = 0; i < SIZE; i++)
+    for (int j = 0; j < KEPT; j++)
+      cr_expect(cabs(one[i * SIZE + j] - (i == j)) < 1e-10, "%d, %d: %g", i, j,
+                cabs(one[i * SIZE + j]));
+  for (int i = 0; i < SIZE; i++) cr_expect(cabs(inverse[i * SIZE + KEPT]) == 0);
+  g[2 * SIZE + 2] = NAN;
+  cr_expect(!qk_block_inverse(SIZE, g, least, inverse, work));
 }
 
 /* ---- solutions ------------------------------------------------------------------------------- */
