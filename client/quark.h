@@ -184,7 +184,8 @@ typedef enum quark_source {
   QUARK_Z2 = 3,
   QUARK_Z4 = 4,
   QUARK_SEQUENTIAL = 5, /* made from a kept solution */
-  QUARK_FILE = 6        /* read from a file that the daemon opens */
+  QUARK_FILE = 6,       /* read from a file that the daemon opens */
+  QUARK_VECTOR = 7      /* an eigenvector (quark_eigen.h) */
 } quark_source_t;
 
 /* "degrand-rossi", "ukqcd", "dirac-pauli", "openqcd"; NULL for others. The text is static. */
@@ -233,6 +234,7 @@ typedef struct quark_column {
    * other flavour is zero. -1 needs a daemon that knows it (QUARK_UNSUPPORTED) and a doublet
    * (QUARK_BAD_ARGUMENT). */
   int32_t flavour;
+  uint32_t vector, slice; /* QUARK_VECTOR: its number, and the slice of a fifth dimension */
 } quark_column_t;
 
 typedef enum quark_link_smear {
@@ -289,6 +291,7 @@ typedef struct quark_params {
   int priority;         /* 0 to 9: of one user's requests the greatest goes first. Default 4 */
   quark_source_t source;
   const quark_column_t *column; /* generated sources: nrhs of them. Copied by quark_submit */
+  const char *vectors;          /* QUARK_VECTOR: the name that columns count in */
   /* Not by the solver for an RHS that is alone: the solution is then the same function of the
    * source whatever else is solved, to the last bit. Needs a daemon that knows it
    * (QUARK_UNSUPPORTED). */
@@ -544,6 +547,7 @@ typedef struct quark_attached {
   uint64_t bytes;        /* of one solution */
   uint64_t uploaded;     /* bytes of the RHS that arrived; the rest can be sent no longer */
   bool field;            /* links (quark_field_open); params has no meaning then */
+  bool eigen;            /* eigenvectors (quark_eigen); likewise */
 } quark_attached_t;
 
 /* Takes over a request that an earlier connection with this client id has submitted. It can then be
@@ -586,6 +590,7 @@ QUARK_API quark_code_t quark_event_next(quark_connection_t *conn, int64_t timeou
 
 #include "quark_buffer.h"
 #include "quark_daemon.h"
+#include "quark_eigen.h"
 #include "quark_wall.h"
 
 #endif

@@ -107,6 +107,13 @@ static qk_status_t check_extras(Quark__SourceKind source, const Quark__Column *c
                   (unsigned long long)c->request,
                   sequential ? "a sequential source needs a kept request"
                              : "it is for sequential sources only");
+  const bool vector = source == QUARK__SOURCE_KIND__SOURCE_VECTOR;
+  if (c->vector >= (vector ? QK_EIGEN_COUNT_MAX : 1))
+    return refuse(why, QK_BAD_ARGUMENT, "%s: vector = %u is outside 0 .. %d", what, c->vector,
+                  vector ? QK_EIGEN_COUNT_MAX - 1 : 0);
+  if (c->slice >= (vector ? QK_EIGEN_SLICES_MAX : 1))
+    return refuse(why, QK_BAD_ARGUMENT, "%s: slice = %u is outside 0 .. %d", what, c->slice,
+                  vector ? QK_EIGEN_SLICES_MAX - 1 : 0);
   if (c->rhs >= (sequential ? QK_REQUEST_RHS_MAX : 1))
     return refuse(why, QK_BAD_ARGUMENT, "%s: rhs = %u is outside 0 .. %d", what, c->rhs,
                   sequential ? QK_REQUEST_RHS_MAX - 1 : 0);
@@ -132,7 +139,8 @@ static qk_status_t check_flavour(int flavour, const qk_shape_t *shape, const cha
 qk_status_t qk_column_check(Quark__SourceKind source, const Quark__Column *c,
                             const qk_shape_t *shape, const char *what, char why[QK_WHY]) {
   const bool noise = qk_source_is_noise(source);
-  const bool any_t = noise || source == QUARK__SOURCE_KIND__SOURCE_SEQUENTIAL;
+  const bool any_t = noise || source == QUARK__SOURCE_KIND__SOURCE_SEQUENTIAL ||
+                     source == QUARK__SOURCE_KIND__SOURCE_VECTOR;
   const int64_t site[4] = {c->x, c->y, c->z, c->t};
   const int least = noise ? QK_COLUMN_EVERY : 0;
   const int spins = shape->columns < QK_PROPAGATOR_COLUMNS ? 1 : 4;

@@ -49,10 +49,12 @@ enum {
 
   QK_EIGEN_NAME_MAX = 64,       /* name of eigenvectors */
   QK_EIGEN_COUNT_MAX = 4096,    /* vectors of a name; LAPLACIAN: of a time slice */
+  QK_EIGEN_SLICES_MAX = 96,     /* of a vector of five dimensions */
   QK_EIGEN_SPACE_MAX = 16384,   /* of the Krylov space */
   QK_EIGEN_ORDER_MAX = 4096,    /* of the polynomial */
   QK_EIGEN_RESTARTS_MAX = 1000, /* of one EIGEN */
   QK_EIGEN_NAMES_MAX = 16,      /* of a setup */
+  QK_USER_EIGEN_MAX = 4,        /* of them of one user */
   QK_DEFLATE_MAX = 4096,        /* vectors that solves begin with */
 
   QK_FILE_NAME_MAX = 1023, /* path in SUBMIT */

@@ -51,11 +51,23 @@ static bool solves(const ctl_work_t *work) {
   return work->params.work == QUARK_WORK_SOLVE;
 }
 
-static void describe(const ctl_work_t *work, qk_h5meta_t *meta) {
-  const quark_report_t *r = &work->report;
+void ctl_describe_setup(const quark_report_t *r, qk_h5meta_t *meta) {
   qk_h5meta_init(meta);
   for (int mu = 0; mu < 4; mu++) meta->dims[mu] = (int32_t)r->setup.dims[mu];
   meta->site_reals = (int32_t)r->setup.site_reals;
+  snprintf(meta->gauge, sizeof meta->gauge, "%s", r->setup.gauge);
+  snprintf(meta->digest, sizeof meta->digest, "%016" PRIx64, r->setup.digest);
+  ctl_operator_canonical(r, meta->action);
+  meta->kappa = ctl_operator_kappa(r);
+  meta->mass = r->setup.mass;
+  meta->csw = ctl_operator_csw(r);
+  memcpy(meta->boundary, r->setup.boundary, sizeof meta->boundary);
+  meta->plaquette = r->setup.plaquette;
+}
+
+static void describe(const ctl_work_t *work, qk_h5meta_t *meta) {
+  const quark_report_t *r = &work->report;
+  ctl_describe_setup(r, meta);
   snprintf(meta->kind, sizeof meta->kind, "%s", work->kind);
   snprintf(meta->basis, sizeof meta->basis, "%s", quark_basis_name(work->params.basis));
   snprintf(meta->normalisation, sizeof meta->normalisation, "%s",
@@ -67,14 +79,6 @@ static void describe(const ctl_work_t *work, qk_h5meta_t *meta) {
   if (smear->steps) qk_smearing_print(smear, meta->smear);
   if (smear->links) qk_smearing_print_links(smear, meta->links);
   if (work->sequential) snprintf(meta->sequential, sizeof meta->sequential, "%s", work->sequential);
-  snprintf(meta->gauge, sizeof meta->gauge, "%s", r->setup.gauge);
-  snprintf(meta->digest, sizeof meta->digest, "%016" PRIx64, r->setup.digest);
-  ctl_operator_canonical(r, meta->action);
-  meta->kappa = ctl_operator_kappa(r);
-  meta->mass = r->setup.mass;
-  meta->csw = ctl_operator_csw(r);
-  memcpy(meta->boundary, r->setup.boundary, sizeof meta->boundary);
-  meta->plaquette = r->setup.plaquette;
   meta->tolerance = solves(work) ? ctl_asked(work->params.tol) : 0;
   meta->tolerance_abs = ctl_asked(work->params.tol_abs);
   meta->tolerance_hq = ctl_asked(work->params.tol_hq);
@@ -86,7 +90,8 @@ static bool is_filed(const ctl_work_t *work) {
 }
 
 static int set_column(const ctl_outcome_t *o, int64_t rhs, qk_err_t *err) {
-  static const char *const kinds[] = {"upload", "point", "wall", "z2", "z4", "sequential", "file"};
+  static const char *const kinds[] = {"upload", "point",      "wall", "z2",
+                                      "z4",     "sequential", "file", "vector"};
   const ctl_work_t *work = o->work;
   const quark_result_t *result = &o->result[rhs];
   qk_h5column_t c;

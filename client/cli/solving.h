@@ -108,6 +108,8 @@ typedef struct ctl_outcome {
   qk_wall_t wall; /* sums of domain wall fermions; nt 0: not of this setup */
 } ctl_outcome_t;
 
+/* What an output file says of the setup; all else is unknown. */
+void ctl_describe_setup(const quark_report_t *report, qk_h5meta_t *meta);
 /* Whether the format of the output can hold what the work solves for: to be asked before anything
  * is solved. */
 int ctl_outcome_fits(const ctl_work_t *work);

@@ -15,6 +15,8 @@ typedef struct answers {
   quark_report_t report;                      /* the latest, and all below */
   quark_activity_t activity;
   quark_setup_t setups[QUARK_SETUPS];
+  quark_eigen_report_t eigen[QUARK_EIGEN_NAMES]; /* of the setup of the latest report */
+  uint32_t neigen;
   uint32_t nsetups, setups_left; /* left: behind them */
 } answers_t;
 

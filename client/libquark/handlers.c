@@ -3,6 +3,7 @@
 #include "client/libquark/ask.h"
 #include "client/libquark/connection/error.h"
 #include "client/libquark/connection/session.h"
+#include "client/libquark/eigen.h"
 #include "client/libquark/report.h"
 #include "client/libquark/request/attach.h"
 #include "client/libquark/request/event.h"
@@ -29,6 +30,7 @@ static void receive_error(quark_connection_t *conn, const Quark__Error *m) {
 
 static void receive_status(quark_connection_t *conn, const Quark__StatusReport *m) {
   quark__report_read_locked(conn, m);
+  quark__eigen_read_locked(conn, m->setup);
   quark__setups_read_locked(conn, m);
 }
 

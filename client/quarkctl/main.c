@@ -19,6 +19,7 @@ static const struct {
     {"workflow", "compute correlators of many configurations, quarks and sources; resumable",
      ctl_workflow},
     {"bench", "put a load on the daemon and measure", ctl_bench},
+    {"eigen", "compute eigenvectors, which the daemon keeps", ctl_eigen},
     {"load", "load a further setup", ctl_load},
     {"actions", "list the fermion actions and their parameters", ctl_actions},
     {"drop", "end a setup", ctl_drop},

@@ -276,6 +276,37 @@ static void save_contract(Quark__Smearing *smear) {
   save_client("legal-contract", &m);
 }
 
+static void save_eigen(void) {
+  double rho = 0.1;
+  Quark__Smearing links = QUARK__SMEARING__INIT;
+  Quark__EigenProblem problem = QUARK__EIGEN_PROBLEM__INIT;
+  Quark__Eigen eigen = QUARK__EIGEN__INIT;
+  Quark__EigenDrop drop = QUARK__EIGEN_DROP__INIT;
+  Quark__ClientMessage m = QUARK__CLIENT_MESSAGE__INIT;
+  links.has_links = true;
+  links.links = QUARK__LINK_SMEAR__LINK_SMEAR_STOUT;
+  links.link_param = &rho;
+  links.n_link_param = 1;
+  problem.name = drop.name = "low";
+  problem.kind = QUARK__EIGEN_KIND__EIGEN_LAPLACIAN;
+  problem.count = 100;
+  problem.tol = 1e-8;
+  problem.has_space = problem.has_order = problem.has_restarts = true;
+  problem.space = 256;
+  problem.order = 40;
+  problem.restarts = 30;
+  problem.links = &links;
+  eigen.request = 5;
+  eigen.setup = drop.setup = "light";
+  eigen.problem = &problem;
+  m.body_case = QUARK__CLIENT_MESSAGE__BODY_EIGEN;
+  m.eigen = &eigen;
+  save_client("legal-eigen", &m);
+  m.body_case = QUARK__CLIENT_MESSAGE__BODY_EIGEN_DROP;
+  m.eigen_drop = &drop;
+  save_client("legal-eigen-drop", &m);
+}
+
 static void save_load(void) {
   uint32_t dims[4] = {4, 4, 4, 8};
   Quark__Load load = QUARK__LOAD__INIT;
@@ -368,6 +399,7 @@ int main(int argc, char **argv) {
   save_contract(&smear);
   save_field();
   save_join();
+  save_eigen();
   save_load();
   save_operators();
   enum { FIELD = 2 * 2 * 2 * 2 * 24 * 4 };

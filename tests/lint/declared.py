@@ -13,7 +13,7 @@ import ratchet
 
 PRODUCT = ('daemon/', 'client/', 'proto/', 'cuda/')
 # Their subject is one, their files are several.
-SHARED = {'quark.h', 'quark_buffer.h', 'quark_daemon.h', 'quark_wall.h', 'ctl.h', 'solving.h', 'workflow.h', 'checks.h',  # libquark; commands of quarkctl
+SHARED = {'quark.h', 'quark_buffer.h', 'quark_daemon.h', 'quark_eigen.h', 'quark_wall.h', 'ctl.h', 'solving.h', 'workflow.h', 'checks.h',  # libquark; commands of quarkctl
           'gauge_format.h', 'operator.h', 'field.h', 'multigrid.h', 'mg_file.h', 'smoother_impl.h', 'tool.h',
           'ops.h', 'host_pages.h', 'served.h'}
 # main, and what quarkd has in place of the C library's, whose header declares it

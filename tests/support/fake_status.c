@@ -80,6 +80,24 @@ static Quark__MultigridReport *multigrid(void) {
   return &mg;
 }
 
+static Quark__EigenReport **eigen(void) {
+  static Quark__EigenReport low, more, *all[] = {&low, &more};
+  low = more = (Quark__EigenReport)QUARK__EIGEN_REPORT__INIT;
+  low = (Quark__EigenReport){low.base,
+                             .name = "low",
+                             .state = QUARK__EIGEN_STATE__EIGEN_KEPT,
+                             .kind = QUARK__EIGEN_KIND__EIGEN_GAMMA5,
+                             .count = 32,
+                             .tol = 1e-7,
+                             .user = "ann",
+                             .has_lowest = true,
+                             .lowest = 0.125,
+                             .has_host_bytes = true,
+                             .host_bytes = 1ull << 35};
+  more.name = "more";
+  return all;
+}
+
 static Quark__SetupReport *setup_report(void) {
   static Quark__SetupReport setup;
   quark__setup_report__init(&setup);
@@ -103,6 +121,8 @@ static Quark__SetupReport *setup_report(void) {
   clock[1].phase = "file";
   clock[1].seconds = 0.5;
   clock[1].has_beside = clock[1].beside = true;
+  setup.eigen = eigen();
+  setup.n_eigen = 2;
   setup.has_deflate = true;
   setup.deflate = 64;
   setup.deflation = deflation();

@@ -33,7 +33,9 @@ static quark_column_t column_of(const Quark__Column *m) {
                           .request = m->request,
                           .rhs = m->rhs,
                           .gamma = m->gamma,
-                          .flavour = m->flavour};
+                          .flavour = m->flavour,
+                          .vector = m->vector,
+                          .slice = m->slice};
 }
 
 static quark_smearing_t smearing_of(const Quark__Smearing *m) {
@@ -83,6 +85,7 @@ static bool read_submit(quark_attached_t *a, request_t *r, const Quark__Submit *
   p->keep_ms = m->keep_ms;
   p->detach_ms = m->detach_ms;
   p->smear = smearing_of(m->smear);
+  if (m->vectors && !(p->vectors = r->vectors = strdup(m->vectors))) return false;
   if (!read_file(m->source_file, &r->paths[0], &p->source_file) ||
       !read_file(m->sink_file, &r->paths[1], &p->sink_file))
     return false;
@@ -103,6 +106,7 @@ void quark__attach_read_locked(quark_connection_t *conn, const Quark__Attached *
     const uint32_t nrhs = m->submit ? m->submit->nrhs : 1;
     a->contraction = m->contract != NULL;
     a->field = m->field_open != NULL;
+    a->eigen = m->eigen != NULL;
     a->bytes = m->accepted->field_bytes;
     a->uploaded = m->accepted->upload_next;
     a->params.nrhs = nrhs;

@@ -4,11 +4,9 @@
 
 #include "proto/control.h"
 
-/* A smearing as a message, whose arrays are still those of the user; NULL: there is none. */
-static Quark__Smearing *smearing_of(const quark_smearing_t *s, Quark__Smearing *m) {
+Quark__Smearing *quark__pack_smearing(const quark_smearing_t *s, Quark__Smearing *m) {
   static const size_t params[] = {
       [QUARK_LINKS_AS_THEY_ARE] = 0, [QUARK_APE] = 1, [QUARK_STOUT] = 1, [QUARK_HYP] = 3};
-  if (s->steps == 0) return NULL;
   quark__smearing__init(m);
   m->alpha = s->alpha;
   m->steps = s->steps;
@@ -20,6 +18,11 @@ static Quark__Smearing *smearing_of(const quark_smearing_t *s, Quark__Smearing *
   m->link_steps = s->link_steps;
   m->link_spatial = !s->link_all;
   return m;
+}
+
+/* NULL: there is none. */
+static Quark__Smearing *smearing_of(const quark_smearing_t *s, Quark__Smearing *m) {
+  return s->steps > 0 ? quark__pack_smearing(s, m) : NULL;
 }
 
 /* Members that a kind of source does not use are sent only if they are set: the daemon refuses
@@ -53,6 +56,10 @@ static void set_column(Quark__Column *m, const quark_column_t *c, quark_source_t
   m->has_rhs = c->rhs != 0;
   m->has_gamma = c->gamma != 0;
   m->has_flavour = c->flavour != 0;
+  m->vector = c->vector;
+  m->slice = c->slice;
+  m->has_vector = c->vector != 0;
+  m->has_slice = c->slice != 0;
 }
 
 static Quark__Sink sink_of(const quark_params_t *p) {
@@ -129,6 +136,7 @@ uint8_t *quark__pack_submit(uint64_t number, const quark_params_t *p, const char
   submit.has_priority = true;
   submit.priority = (uint32_t)p->priority;
   submit.source = (Quark__SourceKind)p->source;
+  submit.vectors = p->source == QUARK_VECTOR ? (char *)(uintptr_t)p->vectors : NULL;
   submit.column = list;
   submit.n_column = n;
   submit.sink = sink_of(p);

@@ -48,6 +48,7 @@ void quark__request_free(request_t *request) {
   free(request->rhs);
   free(request->attached);
   free(request->column);
+  free(request->vectors);
   free(request->paths[0]);
   free(request->paths[1]);
   free(request);
@@ -301,6 +302,9 @@ void quark__request_progress_locked(quark_connection_t *conn, const Quark__Progr
     if (one->iterations > r->iterations) r->iterations = one->iterations;
     if (one->rhs < r->nrhs) remember(&r->rhs[one->rhs], one->iterations, one->residual);
   }
+  if (m->eigen)
+    r->eigen = (quark_eigen_progress_t){m->eigen->restart, m->eigen->converged, m->eigen->count,
+                                        m->eigen->seconds};
   r->progress_new = true;
 }
 

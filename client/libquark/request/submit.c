@@ -35,6 +35,8 @@ static quark_code_t check_params(const quark_connection_t *conn, const quark_par
   if (p->source != QUARK_UPLOAD && p->source != QUARK_FILE && !p->column)
     return quark__fail(err, QUARK_BAD_ARGUMENT, "column = NULL: a generated source needs %u",
                        p->nrhs);
+  if (p->source == QUARK_VECTOR && !p->vectors)
+    return quark__fail(err, QUARK_BAD_ARGUMENT, "vectors = NULL: QUARK_VECTOR needs a name");
   if (p->sink_file.path && quark__has_grid(p->grid))
     return quark__fail(err, QUARK_BAD_ARGUMENT,
                        "grid and sink_file: solutions that go to a file go whole");
@@ -101,6 +103,7 @@ quark_code_t quark__submit_locked(quark_connection_t *conn, request_t *r, const 
 /* What a daemon must know to carry out the request as it is meant. One that knows a feature knows
  * those behind it here, too. */
 static unsigned feature_of(const quark_params_t *params) {
+  if (params->source == QUARK_VECTOR) return QK_FEATURE_EIGEN;
   if (quark__has_grid(params->grid)) return QK_FEATURE_JOIN;
   if (params->batch_only) return QK_FEATURE_SINGLE_RHS;
   if (params->tol_abs != 0 || params->tol_hq != 0) return QK_FEATURE_STOPPING;

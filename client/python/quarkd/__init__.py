@@ -16,19 +16,20 @@ from .analysis import Ensemble
 from .arrays import half, whole
 from .connection import Connection, connect
 from .correlator import Correlator, Correlators, WallSums
+from .eigen import EigenProgress, EigenReport, Eigenvectors
 from .errors import Cancelled, ConvergenceError, EngineError, Error, ForkError, ProcessError, RequestError, SolveError, Timeout
 from .future import Future, as_completed
 from .gauge import Gauge
 from .propagator import Column, Propagator
 from .request import Progress, Result
 from .smearing import Gauss, Links, ape, gauss, hyp, stout
-from .source import Source, point, sequential, wall, z2, z4
+from .source import Source, point, sequential, vector, wall, z2, z4
 from .status import Report, Setup
 from .ticket import attach, ticket
 
 __version__: str = _ffi.string(_lib.quark_version()).decode()
 from . import io  # noqa: E402  which needs the version
-__all__ = ['AsyncConnection', 'Cancelled', 'Column', 'Connection', 'ConvergenceError', 'Correlator', 'Correlators', 'EngineError', 'Ensemble', 'Error', 'ForkError',
+__all__ = ['AsyncConnection', 'Cancelled', 'Column', 'Connection', 'ConvergenceError', 'Correlator', 'Correlators', 'EigenProgress', 'EigenReport', 'Eigenvectors', 'EngineError', 'Ensemble', 'Error', 'ForkError',
            'Future', 'Gauge', 'Gauss', 'Links', 'ProcessError', 'Progress', 'Propagator', 'Report', 'RequestError', 'Result', 'Setup', 'SolveError', 'Source',
-           'Timeout', 'WallSums', 'aconnect', 'ape', 'as_completed', 'attach', 'connect', 'contract', 'gamma', 'gauss', 'half', 'hyp', 'io', 'point', 'sequential', 'stout', 'ticket', 'wall',
+           'Timeout', 'WallSums', 'aconnect', 'ape', 'as_completed', 'attach', 'connect', 'contract', 'gamma', 'gauss', 'half', 'hyp', 'io', 'point', 'sequential', 'stout', 'ticket', 'vector', 'wall',
            'whole', 'z2', 'z4']

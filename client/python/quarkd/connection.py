@@ -15,6 +15,7 @@ from . import arrays, errors, notebook
 from . import source as sources
 from . import terms as term
 from ._quark import ffi, lib
+from .eigen import Eigen
 from .future import Future
 from .handle import Handle
 from .progress import Show, Wish
@@ -60,7 +61,7 @@ def _server_key(given: str) -> str:
     raise ValueError('%s: has no public key: give the file NAME.pub that quarkctl keygen wrote' % given)
 
 
-class Connection(Setups):
+class Connection(Setups, Eigen):
     """A connection to quarkd, made by `connect`. Threads may share it; a child of fork may not use it.
 
     patience: seconds that calls wait for a daemon that is full or not ready
@@ -277,6 +278,9 @@ class Connection(Setups):
         made = ffi.new('quark_column_t[]', columns)
         params.source, params.column, params.keep = sources.KINDS[source.kind], made, keep
         params.keep_ms = term.milliseconds('keep', keep_for)
+        name = ffi.new('char[]', os.fsencode(source.vectors))
+        if source.vectors:
+            params.vectors = name
         request = Request(self._handle, len(columns))
         request.submit(lib.quark_submit, params, self.patience if patience is None else patience)
         del texts

@@ -36,6 +36,12 @@ class Links:
         numbers = [real(p) for p in self.parameters] + [str(self.steps)]
         return '%s:%s%s' % (self.kind, ','.join(numbers), ',4d' if self.everywhere else '')
 
+    def fill(self, out: Any) -> None:
+        """Into a quark_smearing_t."""
+        out.links = KINDS[self.kind][0]
+        out.link_param[0:len(self.parameters)] = list(self.parameters)
+        out.link_steps, out.link_all = self.steps, self.everywhere
+
 
 def ape(alpha: float, steps: int, everywhere: bool = False) -> Links:
     """APE smearing of spatial links with spatial staples; everywhere: of all, with all.
@@ -83,9 +89,7 @@ class Gauss:
         """Into a quark_smearing_t."""
         out.alpha, out.steps = self.alpha, self.steps
         if self.links:
-            out.links = KINDS[self.links.kind][0]
-            out.link_param[0:len(self.links.parameters)] = list(self.links.parameters)
-            out.link_steps, out.link_all = self.links.steps, self.links.everywhere
+            self.links.fill(out)
 
 
 def gauss(*, steps: int, alpha: Optional[float] = None, width: Optional[float] = None, links: Optional[Links] = None) -> Gauss:

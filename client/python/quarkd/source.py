@@ -17,9 +17,11 @@ if TYPE_CHECKING:
 
 Momentum = Tuple[int, int, int]
 Column = Dict[str, int]  # members of a quark_column_t
-KINDS = {'point': lib.QUARK_POINT, 'wall': lib.QUARK_WALL, 'z2': lib.QUARK_Z2, 'z4': lib.QUARK_Z4, 'sequential': lib.QUARK_SEQUENTIAL}
+KINDS = {'point': lib.QUARK_POINT, 'wall': lib.QUARK_WALL, 'z2': lib.QUARK_Z2, 'z4': lib.QUARK_Z4, 'sequential': lib.QUARK_SEQUENTIAL,
+         'vector': lib.QUARK_VECTOR}
 DILUTIONS = ('spin', 'colour', 'time', 'flavour')
 MOST_COLUMNS = 1 << 24
+MOST_VECTORS = 4096
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,8 @@ class Source:
     dilute: Tuple[str, ...] = ()
     through: Optional[Propagator] = None     # sequential
     smearing: Optional[Gauss] = None
+    vectors: str = ''                        # vector: the name, and which of them
+    numbers: Tuple[int, ...] = ()
 
     def smeared(self, smearing: Optional[Gauss] = None, *, width: Optional[float] = None, alpha: Optional[float] = None,
                 steps: Optional[int] = None, links: Optional[Links] = None) -> Source:
@@ -64,6 +68,8 @@ class Source:
             return 'point:%d,%d,%d,%d%s' % (p['x'], p['y'], p['z'], p['t'], end)
         if self.kind == 'wall':
             return 'wall:%d%s' % (p['t'], end)
+        if self.kind == 'vector':
+            return 'vector:%s' % self.vectors
         if self.kind == 'sequential':
             return str(self.through.source) if self.through else 'sequential'
         text = '%s:%d' % (self.kind, p['seed'])
@@ -77,6 +83,8 @@ class Source:
         """The right-hand sides on a lattice of x, y, z, t sites, in quarkctl's order. Errors: ValueError for what is outside of it."""
         place = dict(self.place)
         self._check(place, dims, flavours)
+        if self.kind == 'vector':
+            return [dict(place, vector=n) for n in self.numbers]
         if self.kind == 'sequential':
             assert self.through is not None
             return [dict(place, request=self.through.request.number, rhs=i) for i in range(len(self.through))]
@@ -191,6 +199,18 @@ def sequential(through: Propagator, gamma: gammas.Gamma = 'g5', t: Optional[int]
     """gamma exp(ipx) times each column of a propagator that the daemon keeps, on slice t or, None, on all."""
     where = -1 if t is None else _coordinate('t', t)
     return Source('sequential', _place({'t': where, 'gamma': gammas.number(gamma)}, None, momentum), through=through)
+
+
+def vector(name: str, numbers: Sequence[int], *, t: int = 0, spin: int = 0, slice: int = 0) -> Source:
+    """Eigenvectors that the daemon keeps (`Connection.eigen`), a column each. t, spin: of the Laplacian, the time slice (-1: each) and the spin; slice: of an
+    action with a fifth dimension.
+
+    >>> str(vector('low', [0, 1])), vector('low', [0, 1]).columns((4, 4, 4, 8))[1]['vector']
+    ('vector:low', 1)
+    """
+    if not all(0 <= n < MOST_VECTORS for n in numbers) or t < -1 or not 0 <= spin < 4 or slice < 0:
+        raise ValueError('numbers, t = %d, spin = %d, slice = %d: must be 0 to %d, -1 or more, 0 to 3, and 0 or more' % (t, spin, slice, MOST_VECTORS - 1))
+    return Source('vector', _place({'t': t, 'spin': spin, 'slice': slice}), vectors=name, numbers=tuple(int(n) for n in numbers))
 
 
 def _momentum(text: str) -> Momentum:

@@ -7,7 +7,8 @@
 
 #include "daemon/front/job/job.h"
 
-/* Digits requested, at least one; a contraction counts as a solve to six digits. */
+/* Digits requested, at least one; a contraction counts as a solve to six digits, and
+ * so does each eigenvector. */
 double qk_cost_digits(const qk_job_t *job);
 
 /* Expected applications of a right-hand side of the job; its digits if nothing has been

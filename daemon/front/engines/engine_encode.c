@@ -104,6 +104,7 @@ uint8_t *qk_engine_encode_fill(uint32_t entry, uint64_t serial, const qk_rhs_t *
   }
   fill.has_slab_first = fill.has_slab_count = qk_rhs_slab(rhs, &fill.slab_first, &fill.slab_count);
   fill.shm_out = rhs->solution ? rhs->solution->name : NULL;
+  if (job->vectors[0]) fill.vectors = (char *)job->vectors;
   fill.dtype = job->dtype;
   fill.basis = job->basis;
   fill.factor = job->factor;
@@ -154,6 +155,30 @@ uint8_t *qk_engine_encode_contract(uint64_t serial, const qk_rhs_t *rhs, size_t 
   }
   contract.shm_out = rhs->solution->name;
   return pack(&ENVELOPE(CONTRACT, contract, &contract), bytes);
+}
+
+uint8_t *qk_engine_encode_eigen(uint64_t serial, const Quark__EigenProblem *problem,
+                                const char *shm_out, const char *file, bool restore,
+                                size_t *bytes) {
+  Quark__Engine__Eigen eigen = QUARK__ENGINE__EIGEN__INIT;
+  eigen.serial = serial;
+  eigen.problem = (Quark__EigenProblem *)problem;
+  eigen.shm_out = (char *)shm_out;
+  eigen.file = *file ? (char *)file : NULL;
+  eigen.has_restore = eigen.restore = restore;
+  return pack(&ENVELOPE(EIGEN, eigen, &eigen), bytes);
+}
+
+uint8_t *qk_engine_encode_eigen_cancel(uint64_t serial, size_t *bytes) {
+  Quark__Engine__EigenCancel cancel = QUARK__ENGINE__EIGEN_CANCEL__INIT;
+  cancel.serial = serial;
+  return pack(&ENVELOPE(EIGEN_CANCEL, eigen_cancel, &cancel), bytes);
+}
+
+uint8_t *qk_engine_encode_eigen_drop(const char *name, size_t *bytes) {
+  Quark__Engine__EigenDrop drop = QUARK__ENGINE__EIGEN_DROP__INIT;
+  drop.name = (char *)name;
+  return pack(&ENVELOPE(EIGEN_DROP, eigen_drop, &drop), bytes);
 }
 
 uint8_t *qk_engine_encode_cancel(uint32_t entry, uint64_t serial, size_t *bytes) {

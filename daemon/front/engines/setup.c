@@ -25,6 +25,7 @@ qk_status_t qk_setup_create(struct qk_service *service, const char *name,
   qk_operator_list(&settings->op, QK_TEXT_GIVEN, &setup->shown);
   qk_link_init(&setup->quarantined);
   qk_link_init(&setup->waiting);
+  qk_link_init(&setup->eigen);
   *out = setup;
   return QK_OK;
 }
@@ -80,5 +81,6 @@ int qk_setup_busy(const qk_setup_t *setup) {
 }
 
 int qk_setup_running(const qk_setup_t *setup) {
-  return qk_setup_inflight(setup) + (setup->inflight[QK_CONTRACT_ENTRY].rhs != NULL);
+  return qk_setup_inflight(setup) + (setup->inflight[QK_CONTRACT_ENTRY].rhs != NULL) +
+         (setup->inflight[QK_EIGEN_ENTRY].rhs != NULL);
 }

@@ -17,8 +17,9 @@
 
 struct qk_service;
 
-/* Entries of an engine: those of right-hand sides in flight, and one for a contraction. */
-enum { QK_CONTRACT_ENTRY = QK_INFLIGHT_MAX, QK_ENTRIES };
+/* Entries of an engine: those of right-hand sides in flight, one for a contraction, and one for
+ * eigenvectors. */
+enum { QK_CONTRACT_ENTRY = QK_INFLIGHT_MAX, QK_EIGEN_ENTRY, QK_ENTRIES };
 
 /* The right-hand side of an in-flight entry; rhs NULL: the entry is free. */
 typedef struct qk_inflight_entry {
@@ -79,8 +80,12 @@ typedef struct qk_setup {
   qk_curve_t curve[QK_INFLIGHT_MAX]; /* of in-flight right-hand sides */
   qk_occupancy_t occupancy;
   uint64_t serial;
-  double cost_per_digit; /* applications per digit of recent right-hand sides */
-  double open_digits;    /* digits requested by right-hand sides that have not ended */
+  qk_link_t eigen;                /* its eigenvectors (service/eigen.h) */
+  struct qk_eigen_set *returning; /* of them those that its engine reads now; NULL: none */
+  uint64_t returning_serial;
+  Quark__EigenProgress eigen_now; /* of those that it computes */
+  double cost_per_digit;          /* applications per digit of recent right-hand sides */
+  double open_digits;             /* digits requested by right-hand sides that have not ended */
   qk_pace_t pace;
   double busy_since; /* time when the first slot was filled after all were free */
 } qk_setup_t;
@@ -90,7 +95,7 @@ static inline const qk_setup_t *qk_setup_current(const qk_setup_t *setup) {
   return setup->successor ? setup->successor : setup;
 }
 
-/* The scheduler's queue for contractions. */
+/* The scheduler's queue for contractions and eigenvectors. */
 static inline int qk_setup_contract_queue(const qk_setup_t *setup) {
   return QK_SETUPS_MAX + setup->index;
 }

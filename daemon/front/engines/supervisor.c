@@ -195,6 +195,10 @@ bool qk_supervisor_contract(qk_supervisor_t *w, uint64_t serial, const qk_rhs_t 
   return send_message(w, contract, bytes);
 }
 
+bool qk_supervisor_send(qk_supervisor_t *w, uint8_t *message, size_t bytes) {
+  return send_message(w, message, bytes);
+}
+
 bool qk_supervisor_cancel(qk_supervisor_t *w, uint32_t entry, uint64_t serial) {
   size_t bytes;
   uint8_t *cancel = qk_engine_encode_cancel(entry, serial, &bytes);
@@ -284,6 +288,14 @@ static const char *on_message(qk_supervisor_t *w, const Quark__Engine__EngineMes
   case QUARK__ENGINE__ENGINE_MESSAGE__BODY_CONTRACTED:
     if (!ready) return "a contraction before READY";
     w->events->contracted(w->arg, m->contracted);
+    return NULL;
+  case QUARK__ENGINE__ENGINE_MESSAGE__BODY_EIGEN_PROGRESS:
+    if (!ready) return "eigenvectors before READY";
+    w->events->eigen_progress(w->arg, m->eigen_progress);
+    return NULL;
+  case QUARK__ENGINE__ENGINE_MESSAGE__BODY_EIGEN_DONE:
+    if (!ready) return "eigenvectors before READY";
+    w->events->eigen_done(w->arg, m->eigen_done);
     return NULL;
   case QUARK__ENGINE__ENGINE_MESSAGE__BODY_HEARTBEAT:
     qk_engine_info_heartbeat(&w->info, m->heartbeat, now_of(w));

@@ -42,6 +42,8 @@ typedef struct qk_supervisor_events {
   void (*progress)(void *arg, const Quark__Engine__FillProgress *progress);
   void (*done)(void *arg, const Quark__Engine__FillDone *done);
   void (*contracted)(void *arg, const Quark__Engine__Contracted *contracted);
+  void (*eigen_progress)(void *arg, const Quark__Engine__EigenProgress *progress);
+  void (*eigen_done)(void *arg, const Quark__Engine__EigenDone *done);
   /* The engine is lost, with all that was in flight. failures: consecutive engines, with this
    * one, that did not become ready. */
   void (*lost)(void *arg, const char *why, int failures);
@@ -111,6 +113,8 @@ bool qk_supervisor_fill(qk_supervisor_t *supervisor, uint32_t entry, uint64_t se
                         const qk_rhs_t *rhs, qk_fill_hint_t hint);
 /* rhs: of a contraction. */
 bool qk_supervisor_contract(qk_supervisor_t *supervisor, uint64_t serial, const qk_rhs_t *rhs);
+/* One of engine_encode.h, which is freed; NULL: there was no memory for it. */
+bool qk_supervisor_send(qk_supervisor_t *supervisor, uint8_t *message, size_t bytes);
 bool qk_supervisor_cancel(qk_supervisor_t *supervisor, uint32_t entry, uint64_t serial);
 
 #endif

@@ -195,16 +195,18 @@ struct qk_job {
   double factor;
   Quark__SourceKind source;
   Quark__Sink sink;
-  Quark__Column *column;           /* [nrhs] of generated sources */
-  Quark__Smearing *smear;          /* of the source; NULL: none */
-  Quark__Contraction *contraction; /* NULL: solves */
-  Quark__FieldOpen *field;         /* NULL: it is no field */
-  qk_link_t field_link;            /* among the fields of the service */
-  qk_field_check_t *checking;      /* NULL: it is not being checked */
-  qk_filing_t *filing;             /* NULL: neither source nor solutions are files */
-  double accepted_at;              /* seconds of the loop's clock */
-  double deadline;                 /* likewise; 0: none */
-  int priority;                    /* 0 .. QK_PRIORITY_MAX */
+  Quark__Column *column;               /* [nrhs] of generated sources */
+  Quark__Smearing *smear;              /* of the source; NULL: none */
+  Quark__Contraction *contraction;     /* NULL: solves */
+  Quark__EigenProblem *problem;        /* of eigenvectors, its result; NULL: it is none */
+  char vectors[QK_EIGEN_NAME_MAX + 1]; /* eigenvectors that are its sources; "": others are */
+  Quark__FieldOpen *field;             /* NULL: it is no field */
+  qk_link_t field_link;                /* among the fields of the service */
+  qk_field_check_t *checking;          /* NULL: it is not being checked */
+  qk_filing_t *filing;                 /* NULL: neither source nor solutions are files */
+  double accepted_at;                  /* seconds of the loop's clock */
+  double deadline;                     /* likewise; 0: none */
+  int priority;                        /* 0 .. QK_PRIORITY_MAX */
   /* Positions in the stream of the upload: up to where it is in memory, has come, and may come. */
   uint64_t upload_next, upload_due, upload_until;
   int64_t promised;   /* bytes of its upload that the spool does not hold yet (restore.h) */
@@ -230,12 +232,14 @@ qk_status_t qk_job_check_contract(const Quark__Contract *contract, const qk_shap
                                   qk_err_t *err);
 /* kappa: of the setup's operator; 0: it has none, and no normalisation by it. */
 qk_status_t qk_job_check_kappa(const Quark__Submit *submit, double kappa, qk_err_t *err);
+qk_status_t qk_job_check_eigen(const Quark__Eigen *eigen, const qk_shape_t *shape, qk_err_t *err);
 qk_status_t qk_job_check_field(const Quark__FieldOpen *open, qk_err_t *err);
 /* Of one field on the wire. */
 uint64_t qk_job_field_bytes(const Quark__Submit *submit, const qk_shape_t *shape);
 /* What the job would charge: structs, sources, solutions. shape: volume < 2^31. */
 int64_t qk_job_cost(const Quark__Submit *submit, const qk_shape_t *shape);
 int64_t qk_job_cost_contract(const Quark__Contract *contract, const qk_shape_t *shape);
+int64_t qk_job_cost_eigen(const Quark__Eigen *eigen, const qk_shape_t *shape);
 int64_t qk_job_cost_field(const Quark__FieldOpen *open);
 /* The lattice of a field that has passed the check. */
 qk_shape_t qk_job_field_shape(const Quark__FieldOpen *open);
@@ -268,6 +272,8 @@ qk_status_t qk_job_create(const Quark__Submit *submit, const qk_terms_t *terms, 
                           qk_err_t *err);
 qk_status_t qk_job_create_contract(const Quark__Contract *contract, const qk_terms_t *terms,
                                    qk_job_t **job, qk_err_t *err);
+qk_status_t qk_job_create_eigen(const Quark__Eigen *eigen, const qk_terms_t *terms, qk_job_t **job,
+                                qk_err_t *err);
 /* terms->shape: qk_job_field_shape. Charged once, as what the request keeps. */
 qk_status_t qk_job_create_field(const Quark__FieldOpen *open, const qk_terms_t *terms,
                                 qk_job_t **job, qk_err_t *err);
@@ -281,11 +287,15 @@ void qk_job_destroy(qk_job_t *job);
 void qk_job_settle(qk_job_t *job);
 /* Whether it solves: it is no contraction and no field, and applies no operator. */
 static inline bool qk_job_solves(const qk_job_t *job) {
-  return !job->contraction && !job->field && job->work == QUARK__WORK__WORK_SOLVE;
+  return !job->contraction && !job->problem && !job->field && job->work == QUARK__WORK__WORK_SOLVE;
+}
+/* Whether an engine makes its one result beside right-hand sides: correlators, or eigenvectors. */
+static inline bool qk_job_is_beside(const qk_job_t *job) {
+  return job->contraction || job->problem;
 }
 /* Whether its client sends its sources. */
 static inline bool qk_job_is_upload(const qk_job_t *job) {
-  return !job->contraction && job->source == QUARK__SOURCE_KIND__SOURCE_UPLOAD;
+  return !qk_job_is_beside(job) && job->source == QUARK__SOURCE_KIND__SOURCE_UPLOAD;
 }
 /* Whether what its client sends is mapped, as fields are that setups are made of: it has no holes
  * (storage/holes.h). */

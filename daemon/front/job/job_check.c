@@ -5,6 +5,7 @@
 #include "daemon/base/links/clover_term.h"
 #include "daemon/front/job/bricks.h"
 #include "proto/column_check.h"
+#include "proto/eigen_check.h"
 
 static qk_status_t say(qk_status_t status, const char *why, qk_err_t *err) {
   return status == QK_OK ? QK_OK : qk_fail(err, status, "%s", why);
@@ -19,8 +20,8 @@ static qk_status_t check_enums(const Quark__Submit *s, qk_err_t *err) {
     return qk_fail(err, QK_BAD_ARGUMENT, "basis = %d is outside 0 .. 3", s->basis);
   if ((int)s->normalisation < 0 || s->normalisation > QUARK__NORMALISATION__NORMALISATION_KAPPA)
     return qk_fail(err, QK_BAD_ARGUMENT, "normalisation = %d is outside 0 .. 1", s->normalisation);
-  if ((int)s->source < 0 || s->source > QUARK__SOURCE_KIND__SOURCE_FILE)
-    return qk_fail(err, QK_BAD_ARGUMENT, "source = %d is outside 0 .. 6", s->source);
+  if ((int)s->source < 0 || s->source > QUARK__SOURCE_KIND__SOURCE_VECTOR)
+    return qk_fail(err, QK_BAD_ARGUMENT, "source = %d is outside 0 .. 7", s->source);
   if (s->sink < QUARK__SINK__SINK_DOWNLOAD || s->sink > QUARK__SINK__SINK_FILE)
     return qk_fail(err, QK_BAD_ARGUMENT,
                    "sink = %d: must be 1 (download), 2 (none), 3 (keep) or 4 (file)", s->sink);
@@ -131,6 +132,18 @@ static qk_status_t check_columns(const Quark__Submit *s, const qk_shape_t *shape
   return say(status, why, err);
 }
 
+/* Whose eigenvectors they are the service knows. */
+static qk_status_t check_vectors(const Quark__Submit *s, qk_err_t *err) {
+  char why[QK_WHY];
+  const bool vector = s->source == QUARK__SOURCE_KIND__SOURCE_VECTOR;
+  if (vector && !s->vectors)
+    return qk_fail(err, QK_BAD_ARGUMENT, "vectors: source = 7 needs the name of eigenvectors");
+  if (!vector && s->vectors)
+    return qk_fail(err, QK_BAD_ARGUMENT, "vectors: it is for source = 7 only, not for %d",
+                   (int)s->source);
+  return vector ? say(qk_eigen_check_name("vectors", s->vectors, why), why, err) : QK_OK;
+}
+
 static qk_status_t check_grid(const Quark__Submit *s, const qk_shape_t *shape, qk_err_t *err) {
   if (s->n_grid > 0 && s->sink == QUARK__SINK__SINK_FILE)
     return qk_fail(err, QK_BAD_ARGUMENT, "grid: solutions that go to a file (sink 4) go whole");
@@ -151,6 +164,7 @@ qk_status_t qk_job_check(const Quark__Submit *s, const qk_shape_t *shape, qk_err
     status = check_usual(shape, "a field of one parity", err);
   if (status == QK_OK && s->source == QUARK__SOURCE_KIND__SOURCE_SEQUENTIAL)
     status = check_usual(shape, "a sequential source", err);
+  if (status == QK_OK) status = check_vectors(s, err);
   if (status == QK_OK) status = check_grid(s, shape, err);
   if (status != QK_OK) return status;
   return check_columns(s, shape, err);
@@ -205,6 +219,15 @@ qk_status_t qk_job_check_kappa(const Quark__Submit *s, double kappa, qk_err_t *e
       "normalisation = %d: this setup has no kappa (its clover term tells no mass): load "
       "it with kappa, or ask for 0 (mass)",
       (int)s->normalisation);
+}
+
+/* ---- EIGEN --------------------------------------------------------------------------------- */
+
+qk_status_t qk_job_check_eigen(const Quark__Eigen *eigen, const qk_shape_t *shape, qk_err_t *err) {
+  char why[QK_WHY];
+  const qk_status_t status =
+      check_request(eigen->request, eigen->deadline_ms, eigen->priority, err);
+  return status == QK_OK ? say(qk_eigen_check(eigen->problem, shape, why), why, err) : status;
 }
 
 /* ---- CONTRACT ------------------------------------------------------------------------------ */

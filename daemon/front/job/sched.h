@@ -24,10 +24,10 @@
  *          best_of(), within a priority order(). Which items there are, and with which deadline,
  *          cost and arrival, is the caller's business (service/queue.c).
  *
- * Queues   There are two for each setup: right-hand sides, and contractions. What a user is given
- *          in a queue counts in all queues of the kind in which it waits at that time: who uses
- *          several setups at once has the share of one user in each. What was given before does
- *          not: who comes to a queue starts level with those that wait there.
+ * Queues   There are two for each setup: right-hand sides; contractions and eigenvectors. What a
+ *          user is given in a queue counts in all queues of the kind in which it waits at that
+ *          time: who uses several setups at once has the share of one user in each. What was given
+ *          before does not: who comes to a queue starts level with those that wait there.
  *
  * Costs    A push or removal takes O(log n) for n different ranks of a user and priority, in any
  *          order; a pop or a correction takes O(log n) for n users in the queue, for each queue

@@ -45,6 +45,7 @@ static void record_rhs(qk_rhs_record_t *record, qk_rhs_t *rhs) {
 static void record_new(qk_new_request_t *record, const qk_job_t *job) {
   *record = (qk_new_request_t){.request = job->request,
                                .contraction = job->contraction != NULL,
+                               .problem = job->problem != NULL,
                                .field = job->field != NULL,
                                .joined = job->joined,
                                .has_token = job->bricks != NULL,

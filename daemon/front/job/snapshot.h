@@ -33,7 +33,7 @@ typedef struct qk_new_request {
   uint8_t client_id[QK_CLIENT_ID];
   char user[QK_USER_MAX + 1];
   uint64_t request;
-  bool contraction, field, joined;
+  bool contraction, problem, field, joined;
   bool has_token; /* others may join it */
   uint8_t token[QK_CLIENT_ID];
   const uint8_t *message; /* the job's, and the record's once that has been destroyed */

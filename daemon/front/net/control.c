@@ -12,6 +12,7 @@
 #include "daemon/front/net/reply.h"
 #include "daemon/front/net/router.h"
 #include "daemon/front/service/admit.h"
+#include "daemon/front/service/eigen.h"
 #include "daemon/front/service/fields.h"
 #include "daemon/front/service/filing.h"
 #include "daemon/front/service/limits.h"
@@ -287,6 +288,13 @@ static void on_contract(const ask_t *ask) {
     qk_reply_rejected(ask->net, &ask->session->control, contract->request, &err);
 }
 
+static void on_eigen(const ask_t *ask) {
+  const Quark__Eigen *eigen = ask->message->eigen;
+  qk_err_t err = {0};
+  if (qk_admit_eigen(ask->net->service, ask->session, eigen, &err) != QK_OK)
+    qk_reply_rejected(ask->net, &ask->session->control, eigen->request, &err);
+}
+
 static void on_ping(const ask_t *ask) {
   qk_reply_pong(ask->net, &ask->session->control);
 }
@@ -340,6 +348,12 @@ static void on_drop(const ask_t *ask) {
   if (setup && drop->now) qk_queue_end_setup(setup, "its setup was dropped");
 }
 
+static void on_eigen_drop(const ask_t *ask) {
+  qk_err_t err = {0};
+  const qk_viewer_t viewer = viewer_of(ask);
+  answer(ask, qk_eigen_drop(ask->net->service, &viewer, ask->message->eigen_drop, &err), &err);
+}
+
 static void on_make_default(const ask_t *ask) {
   const Quark__MakeDefault *message = ask->message->make_default;
   qk_err_t err = {0};
@@ -364,6 +378,7 @@ static const struct row {
     [BODY(GOODBYE)] = {QK_ROLE_READ, true, 0, on_goodbye},
     [BODY(SUBMIT)] = {QK_ROLE_SUBMIT, true, REQUEST(Submit), on_submit},
     [BODY(CONTRACT)] = {QK_ROLE_SUBMIT, true, REQUEST(Contract), on_contract},
+    [BODY(EIGEN)] = {QK_ROLE_SUBMIT, true, REQUEST(Eigen), on_eigen},
     [BODY(FIELD_OPEN)] = {QK_ROLE_SUBMIT, true, REQUEST(FieldOpen), on_field_open},
     [BODY(JOIN)] = {QK_ROLE_SUBMIT, true, REQUEST(Join), on_join},
     [BODY(GRANT)] = {QK_ROLE_SUBMIT, true, REQUEST(Grant), on_grant},
@@ -375,6 +390,7 @@ static const struct row {
     /* of one's own links; of others setups.c wants QK_ROLE_OPERATE */
     [BODY(LOAD)] = {QK_ROLE_SUBMIT, false, 0, on_load},
     [BODY(DROP)] = {QK_ROLE_SUBMIT, false, 0, on_drop},
+    [BODY(EIGEN_DROP)] = {QK_ROLE_SUBMIT, true, 0, on_eigen_drop},
     [BODY(MAKE_DEFAULT)] = {QK_ROLE_OPERATE, false, 0, on_make_default},
 #undef REQUEST
 #undef BODY
@@ -403,6 +419,7 @@ static bool denied(const ask_t *ask) {
   qk_info("clients", "user %s: %s", who->user ? who->user : "", err.text);
   if (m->body_case == QUARK__CLIENT_MESSAGE__BODY_SUBMIT ||
       m->body_case == QUARK__CLIENT_MESSAGE__BODY_CONTRACT ||
+      m->body_case == QUARK__CLIENT_MESSAGE__BODY_EIGEN ||
       m->body_case == QUARK__CLIENT_MESSAGE__BODY_FIELD_OPEN ||
       m->body_case == QUARK__CLIENT_MESSAGE__BODY_JOIN)
     qk_reply_rejected(ask->net, ask->peer, request_of(m), &err);

@@ -15,6 +15,7 @@
 #include "daemon/front/service/setups.h"
 #include "daemon/front/view/report.h"
 #include "proto/control.h"
+#include "proto/eigen_check.h"
 
 enum { RETRY_BUSY_MS = 1000, RETRY_NOT_READY_MS = 1000 };
 
@@ -232,7 +233,7 @@ void qk_reply_welcome(qk_net_t *net, const qk_session_t *session, bool resumed) 
                         QK_FEATURE_WORK,           QK_FEATURE_STOPPING,       QK_FEATURE_ACTIONS,
                         QK_FEATURE_DATA_ENDPOINTS, QK_FEATURE_BLOCK_SUMS,     QK_FEATURE_FLAVOUR,
                         QK_FEATURE_EVOLVE,         QK_FEATURE_COLUMN_FLAVOUR, QK_FEATURE_SINGLE_RHS,
-                        QK_FEATURE_DEFLATE};
+                        QK_FEATURE_EIGEN,          QK_FEATURE_DEFLATE};
   uint8_t token[QK_CLIENT_ID];
   char *extra[QK_DATA_THREADS_MAX];
   char name[64] = "quarkd ";
@@ -284,20 +285,24 @@ static bool attached_to(qk_net_t *net, qk_session_t *session, qk_job_t *job) {
   attached.accepted = &accepted;
   if (job->field)
     attached.field_open = quark__field_open__unpack(NULL, job->message_bytes, job->message);
+  else if (job->problem)
+    attached.eigen = quark__eigen__unpack(NULL, job->message_bytes, job->message);
   else if (job->contraction)
     attached.contract = quark__contract__unpack(NULL, job->message_bytes, job->message);
   else
     attached.submit = quark__submit__unpack(NULL, job->message_bytes, job->message);
   m.body_case = QUARK__SERVER_MESSAGE__BODY_ATTACHED;
   m.attached = &attached;
-  const qk_sent_t sent = attached.contract || attached.submit || attached.field_open
-                             ? send_about(net, &session->control, job, &m)
-                             : QK_SENT_FULL;
+  const qk_sent_t sent =
+      attached.contract || attached.submit || attached.field_open || attached.eigen
+          ? send_about(net, &session->control, job, &m)
+          : QK_SENT_FULL;
   if (sent == QK_SENT_FULL) {
     job->owed |= OWES_ATTACHED;
     net->owes = true;
   }
   if (attached.contract) quark__contract__free_unpacked(attached.contract, NULL);
+  if (attached.eigen) quark__eigen__free_unpacked(attached.eigen, NULL);
   if (attached.submit) quark__submit__free_unpacked(attached.submit, NULL);
   if (attached.field_open) quark__field_open__free_unpacked(attached.field_open, NULL);
   return sent == QK_SENT;
@@ -363,6 +368,13 @@ void qk_reply_progress(qk_net_t *net, qk_session_t *session, const qk_job_t *job
     list[progress.n_running++] = r;
   }
   progress.running = list;
+  Quark__EigenProgress eigen =
+      job->setup ? job->setup->eigen_now : (Quark__EigenProgress)QUARK__EIGEN_PROGRESS__INIT;
+  if (job->problem && progress.n_running > 0) {
+    progress.n_running = 0; /* it has neither iterations nor a residual */
+    eigen.count = (uint32_t)qk_eigen_values(job->problem, &job->shape);
+    progress.eigen = &eigen;
+  }
   m.body_case = QUARK__SERVER_MESSAGE__BODY_PROGRESS;
   m.progress = &progress;
   send_about(net, &session->control, job, &m);

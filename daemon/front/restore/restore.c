@@ -10,6 +10,7 @@
 #include "daemon/base/plural.h"
 #include "daemon/front/host/runtime.h"
 #include "daemon/front/job/joined.h"
+#include "daemon/front/service/eigen.h"
 #include "daemon/front/service/fields.h"
 #include "daemon/front/service/filing.h"
 #include "daemon/front/service/job_hooks.h"
@@ -178,13 +179,20 @@ static qk_status_t make_field(const qk_job_row_t *row, const qk_terms_t *given, 
   return status;
 }
 
-static qk_status_t make_contraction(const qk_job_row_t *row, const qk_terms_t *terms,
-                                    qk_job_t **job, qk_err_t *err) {
-  Quark__Contract *m = quark__contract__unpack(NULL, row->message_bytes, row->message);
+/* A contraction, or eigenvectors. */
+static qk_status_t make_beside(const qk_job_row_t *row, const qk_terms_t *terms, qk_job_t **job,
+                               qk_err_t *err) {
+  Quark__Contract *c =
+      row->contraction ? quark__contract__unpack(NULL, row->message_bytes, row->message) : NULL;
+  Quark__Eigen *e =
+      row->problem ? quark__eigen__unpack(NULL, row->message_bytes, row->message) : NULL;
   qk_status_t status = QK_BAD_FORMAT;
-  if (m && qk_job_check_contract(m, terms->shape, err) == QK_OK)
-    status = qk_job_create_contract(m, terms, job, err);
-  if (m) quark__contract__free_unpacked(m, NULL);
+  if (c && qk_job_check_contract(c, terms->shape, err) == QK_OK)
+    status = qk_job_create_contract(c, terms, job, err);
+  if (e && qk_job_check_eigen(e, terms->shape, err) == QK_OK)
+    status = qk_job_create_eigen(e, terms, job, err);
+  if (c) quark__contract__free_unpacked(c, NULL);
+  if (e) quark__eigen__free_unpacked(e, NULL);
   return status;
 }
 
@@ -238,10 +246,11 @@ static qk_status_t remake(const scene_t *scene, qk_session_t *session, const qk_
                             .user = session->user,
                             .keep = service->settings->keep_time,
                             .again = true};
-  qk_status_t status = whole              ? make_part(scene, row, &terms, job, err)
-                       : row->field       ? make_field(row, &terms, job, err)
-                       : row->contraction ? make_contraction(row, &terms, job, err)
-                                          : make_submit(scene, row, &terms, job, err);
+  qk_status_t status = whole        ? make_part(scene, row, &terms, job, err)
+                       : row->field ? make_field(row, &terms, job, err)
+                       : row->contraction || row->problem
+                           ? make_beside(row, &terms, job, err)
+                           : make_submit(scene, row, &terms, job, err);
   if (status == QK_OK) status = qk_rows_check_job(row, *job, err);
   const qk_job_t *same = status == QK_OK ? qk_session_job(session, (*job)->request) : NULL;
   if (same && !same->forgotten && !row->forgotten) /* a client may have come back under its id */
@@ -273,7 +282,7 @@ static void enter(scene_t *scene, qk_session_t *session, qk_job_t *job) {
   if (job->field && (job->rhs[0].kept || job->ended == 0)) qk_fields_enter(service, job);
   if (other)
     qk_fail(&err, QK_ENGINE_LOST, "the gauge configuration has changed");
-  else if (qk_kept_bind(session, job, &err) != QK_OK)
+  else if (qk_kept_bind(session, job, &err) != QK_OK || qk_eigen_bind(job, &err) != QK_OK)
     err.code = QK_NOT_FOUND; /* it was there when the job was accepted */
   else if (job->ended < job->nrhs && job->setup->index < 0 && !job->field && !job->joined)
     qk_setups_place(job->setup, &err);
@@ -299,7 +308,7 @@ static void enter(scene_t *scene, qk_session_t *session, qk_job_t *job) {
 }
 
 static void discard_output(qk_service_t *service, const qk_job_row_t *row) {
-  Quark__Submit *m = row->contraction || row->field || row->joined
+  Quark__Submit *m = row->contraction || row->problem || row->field || row->joined
                          ? NULL
                          : quark__submit__unpack(NULL, row->message_bytes, row->message);
   if (!m) return;
@@ -452,6 +461,7 @@ static qk_status_t restore(qk_service_t *service, qk_err_t *err) {
     *err = scene.err;
     status = err->code;
   }
+  if (status == QK_OK) status = qk_eigen_bring_back(service, err);
   if (status == QK_OK) choose_default(service);
   if (status == QK_OK) status = qk_journal_each_session(service->journal, on_session, &scene, err);
   if (status == QK_OK) status = qk_journal_each_job(service->journal, on_job, &scene, err);

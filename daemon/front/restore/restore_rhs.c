@@ -15,7 +15,7 @@ static const qk_outcome_t LINKS_GONE = {
     .text = "its links were in memory that is lost (/dev/shm): send them again"};
 
 static bool is_file(const qk_job_t *job) {
-  return !job->contraction && job->source == QUARK__SOURCE_KIND__SOURCE_FILE;
+  return !qk_job_is_beside(job) && job->source == QUARK__SOURCE_KIND__SOURCE_FILE;
 }
 
 /* What was promised stays where it is: the start ends. */

@@ -30,7 +30,7 @@ bool qk_restore_needed(const qk_service_t *service) {
 bool qk_restore_can_make(const qk_rhs_t *rhs) {
   const qk_job_t *job = rhs->job;
   if (rhs->state < QK_RHS_ENDED) return true; /* it is no solution yet */
-  if (rhs->state == QK_RHS_ACKED || job->contraction || job->sink == QUARK__SINK__SINK_KEEP)
+  if (rhs->state == QK_RHS_ACKED || qk_job_is_beside(job) || job->sink == QUARK__SINK__SINK_KEEP)
     return false;
   if (job->deadline > 0 || rhs->losses > 0 || qk_restore_is_of_another(job)) return false;
   if (qk_job_is_upload(job)) return rhs->spooled;

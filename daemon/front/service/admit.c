@@ -5,6 +5,7 @@
 
 #include "daemon/base/log.h"
 #include "daemon/front/job/joined.h"
+#include "daemon/front/service/eigen.h"
 #include "daemon/front/service/fields.h"
 #include "daemon/front/service/filing.h"
 #include "daemon/front/service/job_hooks.h"
@@ -137,6 +138,7 @@ static qk_status_t enter(qk_service_t *service, qk_session_t *session, qk_job_t 
                          qk_err_t *err) {
   qk_status_t status = job->field ? QK_OK : check_walltime(service, job, err);
   if (status == QK_OK) status = qk_kept_bind(session, job, err);
+  if (status == QK_OK) status = qk_eigen_bind(job, err);
   if (status != QK_OK) {
     qk_job_destroy(job);
     return status;
@@ -153,6 +155,9 @@ static qk_status_t enter(qk_service_t *service, qk_session_t *session, qk_job_t 
   else if (job->contraction)
     qk_log(QK_LOG_INFO, "job", job->name, "accepted: contraction of %zu channels",
            job->contraction->n_channel);
+  else if (job->problem)
+    qk_log(QK_LOG_INFO, "job", job->name, "accepted: %u eigenvectors %s", job->problem->count,
+           job->problem->name);
   else if (!qk_job_solves(job))
     qk_log(QK_LOG_INFO, "job", job->name, "accepted: %u right-hand sides, work %d", job->nrhs,
            job->work);
@@ -211,22 +216,54 @@ static qk_setup_t *setup_for(const qk_service_t *service, const qk_session_t *se
   return a && a->setup != service->depot ? a->setup : service->primary;
 }
 
-qk_status_t qk_admit_contract(qk_service_t *service, qk_session_t *session,
-                              const Quark__Contract *contract, qk_err_t *err) {
+/* For one message or the other. */
+static qk_setup_t *setup_beside(const qk_service_t *service, const qk_session_t *session,
+                                const Quark__Contract *c, const Quark__Eigen *e, qk_err_t *err) {
+  const qk_viewer_t viewer = {.user = qk_sched_user_name(session->user)};
+  if (err->code != QK_OK) return NULL;
+  return c ? setup_for(service, session, c->contraction->request_a)
+           : qk_setups_find(service, &viewer, e->setup, err);
+}
+
+static qk_status_t check_beside(const qk_setup_t *setup, const qk_session_t *session,
+                                const qk_shape_t *shape, const Quark__Contract *c,
+                                const Quark__Eigen *e, qk_err_t *err) {
+  if (c) return qk_job_check_contract(c, shape, err);
+  const qk_status_t status = qk_job_check_eigen(e, shape, err);
+  if (status != QK_OK) return status;
+  return qk_eigen_may_have(setup, e->problem, qk_sched_user_name(session->user), err);
+}
+
+static qk_status_t admit_beside(qk_service_t *service, qk_session_t *session,
+                                const Quark__Contract *c, const Quark__Eigen *e, qk_err_t *err) {
+  const uint64_t request = c ? c->request : e->request;
   qk_job_t *job = NULL;
-  if (repeated(service, session, contract->request, &contract->base, err)) return QK_OK;
-  qk_setup_t *setup = setup_for(service, session, contract->contraction->request_a);
-  if (err->code == QK_OK) check_state(service, session, contract->request, setup, err);
-  const qk_terms_t terms = terms_of(service, session, setup);
-  if (err->code == QK_OK) qk_job_check_contract(contract, terms.shape, err);
-  const int64_t cost = err->code == QK_OK ? qk_job_cost_contract(contract, terms.shape) : 0;
-  if (err->code == QK_OK) check_detach(service, contract->detach_ms, err);
+  int64_t cost = 0;
+  if (repeated(service, session, request, c ? &c->base : &e->base, err)) return QK_OK;
+  qk_setup_t *setup = setup_beside(service, session, c, e, err);
+  if (err->code == QK_OK) check_state(service, session, request, setup, err);
+  const qk_terms_t terms = setup ? terms_of(service, session, setup) : (qk_terms_t){0};
+  if (err->code == QK_OK) check_beside(setup, session, terms.shape, c, e, err);
+  if (err->code == QK_OK)
+    cost = c ? qk_job_cost_contract(c, terms.shape) : qk_job_cost_eigen(e, terms.shape);
+  if (err->code == QK_OK) check_detach(service, c ? c->detach_ms : e->detach_ms, err);
   if (err->code == QK_OK) check_user(service, session, 1, err);
   if (err->code == QK_OK) check_room(service, cost, err);
   if (err->code == QK_OK) qk_upload_check(service, 0, err);
-  if (err->code == QK_OK) qk_job_create_contract(contract, &terms, &job, err);
+  if (err->code == QK_OK && c) qk_job_create_contract(c, &terms, &job, err);
+  if (err->code == QK_OK && e) qk_job_create_eigen(e, &terms, &job, err);
   if (err->code == QK_OK) enter(service, session, job, err);
-  return err->code == QK_OK ? QK_OK : reject(service, session, contract->request, cost, err);
+  return err->code == QK_OK ? QK_OK : reject(service, session, request, cost, err);
+}
+
+qk_status_t qk_admit_contract(qk_service_t *service, qk_session_t *session,
+                              const Quark__Contract *contract, qk_err_t *err) {
+  return admit_beside(service, session, contract, NULL, err);
+}
+
+qk_status_t qk_admit_eigen(qk_service_t *service, qk_session_t *session, const Quark__Eigen *eigen,
+                           qk_err_t *err) {
+  return admit_beside(service, session, NULL, eigen, err);
 }
 
 /* ---- FIELD_OPEN ------------------------------------------------------------------------------ */

@@ -11,6 +11,8 @@
  * *err says, which is for the caller to tell. */
 qk_status_t qk_admit_submit(qk_service_t *service, qk_session_t *session,
                             const Quark__Submit *submit, qk_err_t *err);
+qk_status_t qk_admit_eigen(qk_service_t *service, qk_session_t *session, const Quark__Eigen *eigen,
+                           qk_err_t *err);
 qk_status_t qk_admit_contract(qk_service_t *service, qk_session_t *session,
                               const Quark__Contract *contract, qk_err_t *err);
 /* JOIN. *gone: nothing, or who had the part before has lost it. */

@@ -5,11 +5,16 @@
 #include <string.h>
 
 #include "daemon/base/assert.h"
+#include "daemon/base/log.h"
+#include "daemon/front/engines/eigen_path.h"
 #include "daemon/front/job/due.h"
+#include "daemon/front/service/eigen.h"
 #include "daemon/front/service/limits.h"
 #include "daemon/front/service/queue.h"
 
 enum { FIXED = 1 }; /* --batching */
+
+static const double ASIDE = 0.25; /* seconds */
 
 /* ---- who goes next -------------------------------------------------------------------------- */
 
@@ -22,11 +27,13 @@ static bool user_is_served(const qk_rhs_t *rhs) {
   return false;
 }
 
-/* The in-flight entry that rhs can take; -1: none now. An engine has one contraction at a time.
- * The last entry is reserved for users with nothing in flight. */
+/* The in-flight entry that rhs can take; -1: none now. An engine has one contraction at a time,
+ * and eigenvectors of one request. The last entry is reserved for users with nothing in flight. */
 static int place_for(const qk_rhs_t *rhs) {
   const qk_setup_t *setup = rhs->job->setup;
   if (rhs->job->contraction) return setup->inflight[QK_CONTRACT_ENTRY].rhs ? -1 : QK_CONTRACT_ENTRY;
+  if (rhs->job->problem)
+    return setup->inflight[QK_EIGEN_ENTRY].rhs || setup->returning ? -1 : QK_EIGEN_ENTRY;
   const qk_engine_info_t *e = qk_supervisor_info(setup->supervisor);
   const int n = (int)(setup->settings.batching == FIXED ? e->slots : e->inflight);
   int place = -1, nfree = 0;
@@ -40,18 +47,25 @@ static int place_for(const qk_rhs_t *rhs) {
 
 static bool quarantined_runs(const qk_setup_t *setup) {
   for (int k = 0; k < QK_ENTRIES; k++)
-    if (setup->inflight[k].rhs && setup->inflight[k].rhs->losses > 0) return true;
+    if (k != QK_EIGEN_ENTRY && setup->inflight[k].rhs && setup->inflight[k].rhs->losses > 0)
+      return true;
   return false;
 }
 
-/* The first of a queue, where there is a place for it; else NULL. */
+/* The first of a queue, where there is a place for it; else NULL. Eigenvectors that wait for others
+ * keep no contraction waiting: they step aside. */
 static qk_rhs_t *first_of(const qk_setup_t *setup, int queue, int *place) {
-  qk_sched_item_t *first =
-      qk_sched_first(&setup->service->sched, queue, qk_service_now(setup->service));
-  if (!first) return NULL;
-  qk_rhs_t *rhs = QK_HOLDER(first, qk_rhs_t, queue);
-  *place = place_for(rhs);
-  return *place < 0 ? NULL : rhs;
+  qk_service_t *service = setup->service;
+  const double now = qk_service_now(service);
+  for (qk_sched_item_t *first; (first = qk_sched_first(&service->sched, queue, now));) {
+    qk_rhs_t *rhs = QK_HOLDER(first, qk_rhs_t, queue);
+    *place = place_for(rhs);
+    if (*place >= 0) return rhs;
+    if (!rhs->job->problem) return NULL;
+    qk_queue_take(service, rhs);
+    qk_queue_wait_until(rhs, now + ASIDE);
+  }
+  return NULL;
 }
 
 /* Selects the RHS that goes next and its entry; NULL: none now. Contractions go after RHS that
@@ -79,8 +93,21 @@ static uint32_t backlog(const qk_setup_t *setup) {
   return (uint32_t)n;
 }
 
+static bool begin_eigen(const qk_setup_t *setup, uint64_t serial, const qk_rhs_t *rhs) {
+  const Quark__EigenProblem *problem = rhs->job->problem;
+  char path[QK_PATH_MAX + 1];
+  size_t bytes;
+  qk_err_t err = {0};
+  if (qk_eigen_folder_make(&setup->settings, &err) != QK_OK) qk_warn("dispatch", "%s", err.text);
+  qk_eigen_path(&setup->settings, setup->site_name, problem->name, path);
+  uint8_t *message =
+      qk_engine_encode_eigen(serial, problem, rhs->solution->name, path, false, &bytes);
+  return qk_supervisor_send(setup->supervisor, message, bytes);
+}
+
 static bool hand_over(const qk_setup_t *setup, int k, uint64_t serial, const qk_rhs_t *rhs) {
   if (rhs->job->contraction) return qk_supervisor_contract(setup->supervisor, serial, rhs);
+  if (rhs->job->problem) return begin_eigen(setup, serial, rhs);
   const qk_fill_hint_t hint = {.order = user_is_served(rhs) ? QK_ORDER_OTHERS : QK_ORDER_FIRST,
                                .backlog = backlog(setup)};
   return qk_supervisor_fill(setup->supervisor, (uint32_t)k, serial, rhs, hint);
@@ -150,7 +177,8 @@ static bool start(qk_setup_t *setup, int k, qk_rhs_t *rhs) {
   qk_stats_phase(&service->stats, QK_PHASE_QUEUE, rhs->started_at - rhs->queue.since);
   rhs->iterations = 0;
   rhs->residual = 1;
-  if (k != QK_CONTRACT_ENTRY) {
+  if (k == QK_EIGEN_ENTRY) setup->eigen_now = (Quark__EigenProgress)QUARK__EIGEN_PROGRESS__INIT;
+  if (k < QK_INFLIGHT_MAX) {
     qk_curve_clear(&setup->curve[k]);
     qk_curve_add(&setup->curve[k], 0, 1);
   }
@@ -162,10 +190,11 @@ static bool start(qk_setup_t *setup, int k, qk_rhs_t *rhs) {
 
 static void fill_slots(qk_setup_t *setup) {
   int place;
-  if (setup->settings.batching == FIXED && qk_setup_running(setup) > 0) return;
+  if (setup->settings.batching == FIXED && qk_setup_inflight(setup) > 0) return;
   for (qk_rhs_t *rhs; (rhs = next(setup, &place));) {
     if (rhs->job->forgotten) return; /* it is leaving, before long */
     qk_queue_take(setup->service, rhs);
+    if (!qk_eigen_is_there(setup->service, rhs)) continue;
     if (!start(setup, place, rhs)) return;
   }
 }
@@ -173,6 +202,7 @@ static void fill_slots(qk_setup_t *setup) {
 void qk_dispatch_feed(qk_setup_t *setup) {
   const bool ready = qk_supervisor_state(setup->supervisor) == QK_SUPERVISOR_READY;
   wake(setup);
+  if (ready) qk_eigen_feed(setup);
   if (ready) fill_slots(setup);
   const bool waits =
       setup->service->sched.queue[setup->index].length > 0 || !qk_link_alone(&setup->quarantined);

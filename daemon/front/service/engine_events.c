@@ -7,6 +7,7 @@
 #include "daemon/base/log.h"
 #include "daemon/front/engines/cost.h"
 #include "daemon/front/job/due.h"
+#include "daemon/front/service/eigen.h"
 #include "daemon/front/service/queue.h"
 #include "daemon/front/service/setups.h"
 
@@ -24,7 +25,7 @@ static void count(qk_stats_t *stats, const qk_rhs_t *rhs) {
 static void leave_entry(qk_setup_t *setup, int k, const qk_outcome_t *outcome) {
   qk_rhs_t *rhs = setup->inflight[k].rhs;
   const double now = qk_service_now(setup->service);
-  if (k != QK_CONTRACT_ENTRY)
+  if (k < QK_INFLIGHT_MAX)
     qk_occupancy_leave(&setup->occupancy, now, setup->inflight[k].filled, now - rhs->started_at,
                        outcome->seconds);
   setup->inflight[k] = (qk_inflight_entry_t){0};
@@ -43,7 +44,7 @@ static bool vacate(qk_setup_t *setup, int k, const qk_outcome_t *outcome) {
   const double now = qk_service_now(setup->service);
   if (outcome->status != QK_NO_MEMORY || rhs->verdict != QK_OK) return false;
   if (!qk_queue_wait_for_memory(rhs, outcome->text, true, outcome->applications)) return false;
-  if (k != QK_CONTRACT_ENTRY)
+  if (k < QK_INFLIGHT_MAX)
     qk_occupancy_leave(&setup->occupancy, now, setup->inflight[k].filled, now - rhs->started_at,
                        outcome->seconds);
   setup->inflight[k] = (qk_inflight_entry_t){0};
@@ -133,6 +134,7 @@ static void on_ready(void *arg) {
                        (!qk_shape_same(&setup->shape, &e->shape) || setup->digest != e->digest);
   setup->shape = e->shape;
   setup->digest = e->digest;
+  qk_eigen_return(setup);
   qk_setups_note(setup);
   qk_setups_ready(setup);
   if (!changed) return;
@@ -220,16 +222,58 @@ static void on_done(void *arg, const Quark__Engine__FillDone *d) {
   if (!vacate(setup, (int)d->entry, &o)) leave_entry(setup, (int)d->entry, &o);
 }
 
+/* Of what is made beside right-hand sides. */
+static void end_beside(const qk_rhs_t *rhs, uint32_t status, const char *text, qk_outcome_t *o) {
+  o->status = (qk_status_t)status;
+  snprintf(o->text, sizeof o->text, "%s", text ? text : "");
+  if (strcmp(qk_status_name(o->status), "UNKNOWN") == 0) o->status = QK_INTERNAL;
+  if (rhs->verdict != QK_OK) o->status = rhs->verdict;
+  o->written = o->status == QK_OK;
+}
+
 static void on_contracted(void *arg, const Quark__Engine__Contracted *c) {
   qk_setup_t *setup = arg;
   const qk_inflight_entry_t *place = &setup->inflight[QK_CONTRACT_ENTRY];
   if (!place->rhs || place->serial != c->serial) return;
-  qk_outcome_t o = {.status = (qk_status_t)c->status, .seconds = c->seconds};
-  snprintf(o.text, sizeof o.text, "%s", c->text ? c->text : "");
-  if (strcmp(qk_status_name(o.status), "UNKNOWN") == 0) o.status = QK_INTERNAL;
-  if (place->rhs->verdict != QK_OK) o.status = place->rhs->verdict;
-  o.written = o.status == QK_OK;
+  qk_outcome_t o = {.seconds = c->seconds};
+  end_beside(place->rhs, c->status, c->text, &o);
   if (!vacate(setup, QK_CONTRACT_ENTRY, &o)) leave_entry(setup, QK_CONTRACT_ENTRY, &o);
+}
+
+/* An EIGEN that gets further than with the engines before is no cause of their loss. */
+static void on_eigen_progress(void *arg, const Quark__Engine__EigenProgress *p) {
+  qk_setup_t *setup = arg;
+  const qk_inflight_entry_t *entry = &setup->inflight[QK_EIGEN_ENTRY];
+  if (!entry->rhs || entry->serial != p->serial) return;
+  qk_eigen_set_t *set = qk_eigen_find(setup, entry->rhs->job->problem->name);
+  if (set && p->restart > set->furthest) {
+    set->furthest = p->restart;
+    entry->rhs->losses = 0;
+  }
+  setup->eigen_now.restart = p->restart;
+  setup->eigen_now.converged = p->converged;
+  setup->eigen_now.seconds = p->seconds;
+  entry->rhs->iterations = p->restart;
+  entry->rhs->job->progress_due = true;
+  qk_due_at(entry->rhs->job, entry->rhs->job->progress_at);
+}
+
+static void on_eigen_done(void *arg, const Quark__Engine__EigenDone *d) {
+  qk_setup_t *setup = arg;
+  const qk_inflight_entry_t *entry = &setup->inflight[QK_EIGEN_ENTRY];
+  if (setup->returning && setup->returning_serial == d->serial) {
+    qk_eigen_returned(setup, d);
+    return;
+  }
+  if (!entry->rhs || entry->serial != d->serial) return;
+  qk_outcome_t o = {.true_residual = d->residual,
+                    .iterations = count_of(d->restarts),
+                    .applications = count_of(d->applications),
+                    .seconds = d->seconds};
+  end_beside(entry->rhs, d->status, d->text, &o);
+  qk_eigen_set_t *set = qk_eigen_find(setup, entry->rhs->job->problem->name);
+  if (set && o.written) qk_eigen_measure(set, d);
+  leave_entry(setup, QK_EIGEN_ENTRY, &o);
 }
 
 enum {
@@ -260,6 +304,7 @@ static void survive(qk_setup_t *setup, int k, const char *why) {
 
 static void on_lost(void *arg, const char *why, int failures) {
   qk_setup_t *setup = arg;
+  qk_eigen_lost(setup);
   for (int k = 0; k < QK_ENTRIES; k++)
     if (setup->inflight[k].rhs) survive(setup, k, why);
   const bool never = !qk_supervisor_info(setup->supervisor)->loaded,
@@ -289,5 +334,7 @@ const qk_supervisor_events_t QK_ENGINE_EVENTS = {.ready = on_ready,
                                                  .progress = on_progress,
                                                  .done = on_done,
                                                  .contracted = on_contracted,
+                                                 .eigen_progress = on_eigen_progress,
+                                                 .eigen_done = on_eigen_done,
                                                  .lost = on_lost,
                                                  .stopped = on_stopped};

@@ -1,5 +1,6 @@
 #include "daemon/front/service/job_hooks.h"
 
+#include "daemon/front/service/eigen.h"
 #include "daemon/front/service/fields.h"
 #include "daemon/front/service/filing.h"
 #include "daemon/front/service/queue.h"
@@ -30,6 +31,7 @@ static void ended(qk_rhs_t *rhs) {
   const qk_job_events_t *events = job->setup->service->events;
   qk_session_t *session = job->session;
   qk_upload_promise(job);
+  qk_eigen_ended(rhs);
   qk_sessions_due(job);
   if (session && qk_filing_told(job)) events->result(events->arg, session, rhs);
   qk_filing_ended(job);

@@ -43,7 +43,7 @@ static void count_end(qk_service_t *service, const qk_rhs_t *rhs) {
   rhs->job->setup->open_digits -= qk_cost_digits(rhs->job);
   service->count.iterations += o->iterations;
   service->count.applications += o->applications;
-  if (o->status == QK_OK && rhs->job->contraction)
+  if (o->status == QK_OK && qk_job_is_beside(rhs->job))
     service->count.contracted++;
   else if (o->status == QK_OK && rhs->job->field)
     service->count.fields++;
@@ -81,6 +81,15 @@ void qk_queue_settle(const qk_rhs_t *rhs) {
 
 /* ---- in and out ------------------------------------------------------------------------------ */
 
+static int queue_of(const qk_job_t *job) {
+  return qk_job_is_beside(job) ? qk_setup_contract_queue(job->setup) : job->setup->index;
+}
+
+/* Eigenvectors, which take their time, hold nobody up. */
+static bool is_quarantined(const qk_rhs_t *rhs) {
+  return rhs->losses > 0 && !rhs->job->problem;
+}
+
 void qk_queue_push(qk_service_t *service, qk_rhs_t *rhs) {
   QK_ASSERT(rhs->state == QK_RHS_QUEUED);
   if (rhs->queue.since == 0) {
@@ -88,13 +97,12 @@ void qk_queue_push(qk_service_t *service, qk_rhs_t *rhs) {
     if (rhs->source)
       qk_stats_phase(&service->stats, QK_PHASE_UPLOAD, rhs->queue.since - rhs->job->accepted_at);
   }
-  rhs->queue.index =
-      rhs->job->contraction ? qk_setup_contract_queue(rhs->job->setup) : rhs->job->setup->index;
+  rhs->queue.index = queue_of(rhs->job);
   rhs->queue.priority = rhs->job->priority;
   rhs->queue.deadline = rhs->job->deadline;
   rhs->queue.came = rhs->job->accepted_at;
   rhs->queue.cost = qk_cost_expected(rhs->job);
-  if (rhs->losses > 0) {
+  if (is_quarantined(rhs)) {
     qk_list_append(&rhs->job->setup->quarantined, &rhs->queue.link);
     return;
   }
@@ -103,21 +111,21 @@ void qk_queue_push(qk_service_t *service, qk_rhs_t *rhs) {
 
 /* Out of the queue it is in. */
 static void unqueue(qk_service_t *service, qk_rhs_t *rhs) {
-  if (rhs->losses > 0 || rhs->wait_until > 0)
+  if (is_quarantined(rhs) || rhs->wait_until > 0)
     qk_link_remove(&rhs->queue.link);
   else
     qk_sched_remove(&service->sched, &rhs->queue);
 }
 
 void qk_queue_take(qk_service_t *service, qk_rhs_t *rhs) {
-  if (rhs->losses > 0)
+  if (is_quarantined(rhs))
     unqueue(service, rhs);
   else
     qk_sched_pop(&service->sched, rhs->queue.index, qk_service_now(service));
 }
 
 void qk_queue_put_back(qk_service_t *service, qk_rhs_t *rhs) {
-  if (rhs->losses == 0) qk_sched_settle(rhs->job->user, &rhs->queue, 0);
+  if (!is_quarantined(rhs)) qk_sched_settle(rhs->job->user, &rhs->queue, 0);
   qk_queue_push(service, rhs);
 }
 
@@ -128,6 +136,12 @@ enum { TRIES = 12 }; /* that one solution is given */
 static const double WAIT_FIRST = 0.25,
                     WAIT_MOST = 10; /* seconds between them, where no room is seen */
 
+void qk_queue_wait_until(qk_rhs_t *rhs, double when) {
+  rhs->wait_until = when;
+  if (!is_quarantined(rhs)) qk_sched_settle(rhs->job->user, &rhs->queue, 0);
+  qk_list_append(&rhs->job->setup->waiting, &rhs->queue.link);
+}
+
 bool qk_queue_wait_for_memory(qk_rhs_t *rhs, const char *why, bool room, uint64_t work) {
   qk_setup_t *setup = rhs->job->setup;
   if (++rhs->shortages >= TRIES) return false;
@@ -136,7 +150,7 @@ bool qk_queue_wait_for_memory(qk_rhs_t *rhs, const char *why, bool room, uint64_
   qk_log(QK_LOG_WARN, "dispatch", rhs->job->name,
          "rhs %u is tried again, in %.3g s at the latest: %s", rhs->index, pause, why);
   rhs->wait_until = qk_service_now(setup->service) + pause;
-  if (rhs->losses == 0) qk_sched_settle(rhs->job->user, &rhs->queue, (double)work);
+  if (!is_quarantined(rhs)) qk_sched_settle(rhs->job->user, &rhs->queue, (double)work);
   qk_list_append(&setup->waiting, &rhs->queue.link);
   return true;
 }
@@ -149,12 +163,18 @@ static int slot_of(const qk_rhs_t *rhs) {
   return -1;
 }
 
+static void cancel_eigen(const qk_setup_t *setup, uint64_t serial) {
+  size_t bytes;
+  uint8_t *message = qk_engine_encode_eigen_cancel(serial, &bytes);
+  qk_supervisor_send(setup->supervisor, message, bytes);
+}
+
 void qk_queue_cancel(qk_service_t *service, qk_rhs_t *rhs, qk_status_t verdict, const char *text) {
   if (rhs->state >= QK_RHS_ENDED) return;
   if (rhs->state != QK_RHS_RUNNING) {
     unqueue(service, rhs);
     qk_queue_end(service, rhs, verdict, text);
-    if (rhs->losses > 0) qk_queue_settle(rhs); /* it has paid already */
+    if (is_quarantined(rhs)) qk_queue_settle(rhs); /* it has paid already */
     return;
   }
   if (rhs->verdict != QK_OK) return;
@@ -163,7 +183,10 @@ void qk_queue_cancel(qk_service_t *service, qk_rhs_t *rhs, qk_status_t verdict, 
   QK_ASSERT(k >= 0);
   rhs->verdict = verdict;
   if (k == QK_CONTRACT_ENTRY) return; /* its result will be thrown away */
-  qk_supervisor_cancel(setup->supervisor, (uint32_t)k, setup->inflight[k].serial);
+  if (k == QK_EIGEN_ENTRY)
+    cancel_eigen(setup, setup->inflight[k].serial);
+  else
+    qk_supervisor_cancel(setup->supervisor, (uint32_t)k, setup->inflight[k].serial);
 }
 
 /* Those who have joined it are about to end, or its part is free. */

@@ -27,6 +27,9 @@ void qk_queue_put_back(qk_service_t *service, qk_rhs_t *rhs);
  * work: applications that were in vain. False: for the last time. */
 bool qk_queue_wait_for_memory(qk_rhs_t *rhs, const char *why, bool room, uint64_t work);
 
+/* It has been taken, and waits for something else until then (seconds). */
+void qk_queue_wait_until(qk_rhs_t *rhs, double when);
+
 /* ---- ends ---- */
 /* Ends rhs, which is in no queue and no slot. */
 void qk_queue_end(qk_service_t *service, qk_rhs_t *rhs, qk_status_t status, const char *text);

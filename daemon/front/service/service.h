@@ -16,7 +16,8 @@
 #include "daemon/front/storage/file_io.h"
 
 typedef struct qk_counters {
-  uint64_t accepted, rejected, converged, failed, cancelled, lost, contracted;
+  uint64_t accepted, rejected, converged, failed, cancelled, lost;
+  uint64_t contracted; /* contractions, and requests of eigenvectors */
   uint64_t fields; /* that were taken */
   uint64_t redone; /* put back into the queue when an engine was lost */
   uint64_t iterations, applications, bytes_in, bytes_out, dropped;

@@ -94,6 +94,10 @@ const char *qk_journal_trouble(const qk_journal_t *journal);
 #define QK_OUTPUT_NOTE "output "
 enum { QK_OUTPUT_KEY = sizeof QK_OUTPUT_NOTE + 16 };
 
+/* Notes of eigenvectors (service/eigen.h): this, the id of their setup, a blank, their name. */
+#define QK_EIGEN_NOTE "eigen "
+enum { QK_EIGEN_PACKED_MAX = 400 }; /* a problem in them */
+
 /* Named values: of the setup that the requests were made for, of engines, of outputs; value NULL:
  * there is none any more. Written at once, which may wait for the disk. */
 qk_status_t qk_journal_put_note(qk_journal_t *journal, const char *key, const char *value,
@@ -146,7 +150,7 @@ typedef struct qk_setup_row {
 typedef struct qk_job_row {
   int64_t id, setup;
   uint8_t client_id[QK_CLIENT_ID];
-  bool contraction, field, joined, forgotten; /* none of the first three: a SUBMIT */
+  bool contraction, problem, field, joined, forgotten; /* none of the first four: a SUBMIT */
   const uint8_t *message;
   size_t message_bytes;
   double accepted_at, deadline; /* of the loop's clock, whose beginning may be after them */

@@ -21,7 +21,7 @@
 #include "daemon/front/state/place.h"
 
 /* Column `contraction` of a job: what its message is. */
-enum { QK_KIND_SUBMIT, QK_KIND_CONTRACTION, QK_KIND_FIELD, QK_KIND_JOIN };
+enum { QK_KIND_SUBMIT, QK_KIND_CONTRACTION, QK_KIND_FIELD, QK_KIND_JOIN, QK_KIND_EIGEN };
 
 enum {
   PUT_NOTE,

@@ -323,9 +323,10 @@ static void read_parts(const row_t *r, qk_job_row_t *row) {
 
 static bool take_job(const row_t *r, const reader_t *reader, char name[NAME_BYTES]) {
   const double deadline = time_of(r, 5, 0);
-  const int64_t kind = integer(r, 2, 0, QK_KIND_JOIN);
+  const int64_t kind = integer(r, 2, 0, QK_KIND_EIGEN);
   qk_job_row_t row = {.id = integer(r, 0, 1, QK_JOURNAL_ID_MAX),
                       .contraction = kind == QK_KIND_CONTRACTION,
+                      .problem = kind == QK_KIND_EIGEN,
                       .field = kind == QK_KIND_FIELD,
                       .joined = kind == QK_KIND_JOIN,
                       .accepted_at = time_of(r, 4, -TIME_MAX) - reader->wall,

@@ -35,9 +35,10 @@ static bool write_new(qk_journal_t *j, const qk_job_record_t *record) {
   sqlite3_bind_int64(s, 1, record->id);
   sqlite3_bind_blob(s, 2, request->client_id, QK_CLIENT_ID, SQLITE_STATIC);
   sqlite3_bind_int(s, 3,
-                   request->joined  ? QK_KIND_JOIN
-                   : request->field ? QK_KIND_FIELD
-                                    : request->contraction);
+                   request->joined    ? QK_KIND_JOIN
+                   : request->field   ? QK_KIND_FIELD
+                   : request->problem ? QK_KIND_EIGEN
+                                      : request->contraction);
   sqlite3_bind_blob64(s, 4, request->message, request->message_bytes, SQLITE_STATIC);
   sqlite3_bind_double(s, 5, request->accepted_at + j->wall);
   sqlite3_bind_double(s, 6, request->deadline > 0 ? request->deadline + j->wall : 0);

@@ -66,6 +66,13 @@ static bool is_output(const char *key, const char *value) {
   return strlen(tag) == 16 && !tag[strspn(tag, "0123456789abcdef")] && value[0] == '/';
 }
 
+/* Two texts of hexadecimal digits (service/eigen.h). */
+static bool is_eigen(const char *value) {
+  const char *blank = strchr(value, ' ');
+  return blank && strspn(value, "0123456789abcdef") == (size_t)(blank - value) &&
+         !blank[1 + strspn(blank + 1, "0123456789abcdef")];
+}
+
 qk_status_t qk_rows_check_note(const char *key, const char *value, qk_err_t *err) {
   qk_shape_t shape;
   uint64_t digest;
@@ -82,6 +89,8 @@ qk_status_t qk_rows_check_note(const char *key, const char *value, qk_err_t *err
     fits = is_folder(value);
   else if (strncmp(key, QK_OUTPUT_NOTE, strlen(QK_OUTPUT_NOTE)) == 0)
     fits = is_output(key, value);
+  else if (strncmp(key, QK_EIGEN_NOTE, strlen(QK_EIGEN_NOTE)) == 0)
+    fits = is_eigen(value);
   else if (strncmp(key, "engine ", strlen("engine ")) == 0)
     fits = is_engine(value);
   else if (strcmp(key, "lattice") == 0)
@@ -131,7 +140,7 @@ qk_status_t qk_rows_check_job(const qk_job_row_t *row, const qk_job_t *job, qk_e
 qk_status_t qk_rows_check_rhs(const qk_rhs_row_t *row, const qk_job_t *job, qk_err_t *err) {
   const qk_rhs_t *r = &row->rhs;
   const bool upload = qk_job_is_upload(job),
-             file = !job->contraction && job->source == QUARK__SOURCE_KIND__SOURCE_FILE,
+             file = !qk_job_is_beside(job) && job->source == QUARK__SOURCE_KIND__SOURCE_FILE,
              spills =
                  job->sink == QUARK__SINK__SINK_DOWNLOAD || job->sink == QUARK__SINK__SINK_KEEP;
   if (r->state == QK_RHS_UPLOADING && !upload && !file)

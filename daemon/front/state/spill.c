@@ -314,7 +314,7 @@ static bool may_be_removed(const qk_spill_t *spill, const qk_rhs_t *rhs) {
 
 static bool is_candidate(const qk_spill_t *spill, const qk_rhs_t *rhs) {
   return !may_be_removed(spill, rhs) && rhs->job->sink == QUARK__SINK__SINK_DOWNLOAD &&
-         !rhs->job->contraction && !rhs->moving && !rhs->spilled && rhs->outcome.written &&
+         !qk_job_is_beside(rhs->job) && !rhs->moving && !rhs->spilled && rhs->outcome.written &&
          is_idle(spill, rhs);
 }
 

@@ -47,6 +47,32 @@ static void fill_clocks(const qk_start_clocks_t *start, qk_report_t *r) {
   }
 }
 
+static void fill_eigen(const qk_setup_t *setup, qk_report_t *report) {
+  const qk_link_t *sets = &setup->eigen;
+  report->setup.eigen = report->eigen_list;
+  for (const qk_link_t *l = sets->next; l != sets; l = l->next) {
+    const qk_eigen_set_t *set = QK_HOLDER(l, const qk_eigen_set_t, link);
+    if (report->setup.n_eigen == QK_EIGEN_NAMES_MAX) return;
+    Quark__EigenReport *r = &report->eigen[report->setup.n_eigen];
+    *r = (Quark__EigenReport)QUARK__EIGEN_REPORT__INIT;
+    r->name = set->problem->name;
+    r->state = set->state;
+    r->kind = set->problem->kind;
+    r->count = set->problem->count;
+    r->tol = set->problem->tol;
+    r->user = (char *)set->user_shown;
+    r->has_lowest = r->has_highest = r->has_residual = r->has_seconds = set->measured;
+    r->has_device_bytes = r->has_host_bytes = set->measured;
+    r->lowest = set->lowest;
+    r->highest = set->highest;
+    r->residual = set->residual;
+    r->seconds = set->seconds;
+    r->device_bytes = set->device_bytes;
+    r->host_bytes = set->host_bytes;
+    report->eigen_list[report->setup.n_eigen++] = r;
+  }
+}
+
 static void fill_setup(const qk_setup_t *setup, qk_report_t *report) {
   Quark__SetupReport *r = &report->setup;
   const qk_settings_t *s = &setup->settings;
@@ -64,6 +90,7 @@ static void fill_setup(const qk_setup_t *setup, qk_report_t *report) {
   r->solver = (char *)qk_setup_solver(setup);
   r->precision = (char *)qk_settings_precision(s);
   r->has_checksum_ignored = r->checksum_ignored = s->ignore_checksum;
+  fill_eigen(setup, report);
   r->has_deflate = s->deflate > 0;
   r->deflate = (uint32_t)s->deflate;
   r->link_reals = e->loaded ? e->link_reals : (uint32_t)qk_settings_link_reals(s);
@@ -229,7 +256,7 @@ static void add_slot(const qk_setup_t *setup, int k, const qk_viewer_t *viewer, 
   if (!rhs || n == QK_SLOTS_SHOWN) return;
   Quark__SlotReport *s = &r->slot[n];
   quark__slot_report__init(s);
-  s->has_slot = k != QK_CONTRACT_ENTRY;
+  s->has_slot = k < QK_INFLIGHT_MAX;
   s->slot = (uint32_t)k;
   s->job = rhs->job->name;
   s->user = keep_name(r, qk_sched_user_name(rhs->job->user));
@@ -239,7 +266,8 @@ static void add_slot(const qk_setup_t *setup, int k, const qk_viewer_t *viewer, 
   if (qk_setups_sees(viewer, setup)) s->setup = (char *)setup->name;
   s->tol = qk_job_solves(rhs->job) ? rhs->job->tol : 0;
   s->seconds = qk_service_now(setup->service) - rhs->started_at;
-  s->has_flavour = !rhs->job->contraction && qk_values_action(&setup->settings.op)->has_flavours;
+  s->has_flavour =
+      !qk_job_is_beside(rhs->job) && qk_values_action(&setup->settings.op)->has_flavours;
   s->flavour = rhs->job->flavour;
   s->has_work = s->has_slot && !qk_job_solves(rhs->job);
   s->work = rhs->job->work;

@@ -4,7 +4,7 @@
 #ifndef QK_FRONT_REPORT_H
 #define QK_FRONT_REPORT_H
 
-#include "daemon/front/service/setups.h"
+#include "daemon/front/service/eigen.h"
 
 enum { QK_SLOTS_SHOWN = 2 * QK_ENTRIES };
 
@@ -13,6 +13,7 @@ typedef struct qk_report {
   Quark__StatusReport status;
   Quark__SetupReport setup;
   Quark__StartClock clock[QK_START_CLOCKS_MAX], *clock_list[QK_START_CLOCKS_MAX];
+  Quark__EigenReport eigen[QK_EIGEN_NAMES_MAX], *eigen_list[QK_EIGEN_NAMES_MAX];
   Quark__EngineReport engine;
   Quark__CounterReport counters;
   Quark__ActivityReport activity;

@@ -29,6 +29,8 @@ enum { CLIENT = 0, ENGINE = 9, TIME = 13, WORLD = 14, HELP = 15, JOINED = 192 };
 #define USE(setup) 2, 160 + (setup), 0
 #define AGAIN 3
 #define CONTRACT(which, how) 4, which, how
+#define EIGEN(which) 4, which, 192
+#define EIGEN_DROP(which) 4, which, 224
 #define BIND 5, 0
 #define UPLOAD(job, how) 6, job, how
 #define ZEROS(job, more) 6, job, 16 * (more) + 9 /* 0: half of what is left; 1: all of it */
@@ -48,6 +50,7 @@ enum { CLIENT = 0, ENGINE = 9, TIME = 13, WORLD = 14, HELP = 15, JOINED = 192 };
 #define DONE(how, status) ENGINE, 0, how, status
 #define PROGRESS ENGINE, 5, 9
 #define CONTRACTED ENGINE, 6, 0
+#define EIGEN_SAYS(how) ENGINE, 7, how /* 0: done, 2: progress, 3: not there */
 #define FATAL ENGINE, 13, 1
 #define REFUSED ENGINE, 13, 4
 #define EXIT ENGINE, 14, 0
@@ -65,7 +68,18 @@ enum { SETUPS = 64, STATE = 128, SECOND = 1, THIRD = 2, MAIN = 3, FOURTH = 5, DE
 enum { UNHEARD = 1, CUT = 2, MACHINE = 4, ALONE = 8 };
 /* kind of SUBMIT: source + 8 sink; much: 0 is 1, 1 is 2, 3 is 12, 11 is 40, 12 is
  * 100 right-hand sides. */
-enum { UP = 0, POINT = 1, WALL = 2, Z4 = 4, SEQ = 5, DOWNLOAD = 0, NONE = 8, KEEP = 16, F64 = 128 };
+enum {
+  UP = 0,
+  POINT = 1,
+  WALL = 2,
+  Z4 = 4,
+  SEQ = 5,
+  VECTOR = 46,
+  DOWNLOAD = 0,
+  NONE = 8,
+  KEEP = 16,
+  F64 = 128
+};
 enum { ONE = 0, TWO = 1, TWELVE = 3, FORTY = 11, HUNDRED = 12 };
 
 static const char *folder;
@@ -111,6 +125,16 @@ static void save_good(void) {
           C0(SUBMIT(SEQ | KEEP, TWO, 0)), C0(CONTRACT(0, 1)), HELP, HELP, CONTRACTED, C0(ACK(0, 0)),
           C0(CONTRACT(0, 8)), C0(SUBMIT(POINT, TWO, 0)), C0(RELEASE(0)), CONTRACTED,
           C0(GRANT(0, 0)));
+  SESSION("eigen", 2, LIVE, C0(HELLO), C0(BIND), C0(EIGEN(8)), EIGEN_SAYS(2), C0(EIGEN(33)),
+          C0(STATUS), EIGEN_SAYS(0), C0(GRANT(0, 0)), C0(ACK(0, 0)), C0(SUBMIT(VECTOR, TWO, 0)),
+          C0(EIGEN_DROP(8)), HELP, HELP, HELP, C0(ACK(1, 0)), C0(EIGEN_DROP(8)), C0(EIGEN_DROP(8)),
+          C0(ATTACH(0)), C0(CANCEL(0, 0)), EIGEN_SAYS(3));
+  SESSION("eigen-lost", 2, LIVE, C0(HELLO), C0(BIND), C0(EIGEN(8)), HELP, C0(ACK(0, 0)),
+          C0(EIGEN(9)), EIGEN_SAYS(2), EXIT, PASS(1), LIVE, C0(SUBMIT(VECTOR, TWO, 0)),
+          EIGEN_SAYS(3), HELP, HELP, HELP, HELP, C0(RELEASE(0)));
+  SESSION("eigen-restart", STATE | 2, LIVE, C0(HELLO), C0(BIND), C0(EIGEN(8)), HELP, C0(ACK(0, 0)),
+          C0(EIGEN(9)), EIGEN_SAYS(2), CRASH(0), LIVE, C0(HELLO), C0(BIND), EIGEN_SAYS(0),
+          C0(SUBMIT(VECTOR, TWO, 0)), HELP, HELP, HELP, HELP, C0(EIGEN_DROP(9)));
   SESSION("users", 6, LIVE, C0(HELLO), C1(0, 2), C2(0, 3), C0(SUBMIT(Z4, TWELVE, 0)),
           C1(SUBMIT(WALL, TWELVE, 9)), C2(SUBMIT(POINT, TWO, 0)), HELP, HELP, HELP, HELP,
           C0(STATUS), WORLD, 176, WORLD, 177, C1(GOODBYE));

@@ -8,6 +8,7 @@
 #include "daemon/base/mem.h"
 #include "daemon/front/job/bricks.h"
 #include "daemon/front/service/dispatch.h"
+#include "daemon/front/service/eigen.h"
 #include "daemon/front/service/queue.h"
 #include "daemon/front/state/spill.h"
 
@@ -174,7 +175,7 @@ void check_told(const qk_server_t *server, int peer, const Quark__Result *result
     return;
   }
   QK_ASSERT(rhs && result->status == (uint32_t)rhs->outcome.status);
-  QK_ASSERT(result->status != QK_OK || rhs->job->contraction || is_solved(rhs));
+  QK_ASSERT(result->status != QK_OK || qk_job_is_beside(rhs->job) || is_solved(rhs));
   QK_ASSERT(!result->has_hq_residual || rhs->job->tol_hq > 0);
   QK_ASSERT(result->bytes == 0 || result->bytes == rhs->job->part_bytes);
   check_wall(result->wall);
@@ -245,7 +246,7 @@ static void check_rhs(const qk_rhs_t *rhs, sums_t *sum) {
   QK_ASSERT(qk_link_alone(&rhs->send) || (whole && whole->solution));
   if (job->joined) QK_ASSERT(!rhs->source && !rhs->solution && !running && !rhs->spilled);
   QK_ASSERT(!rhs->spilled || rhs->outcome.written);
-  if (job->source == QUARK__SOURCE_KIND__SOURCE_UPLOAD && !job->contraction && !job->joined &&
+  if (job->source == QUARK__SOURCE_KIND__SOURCE_UPLOAD && !qk_job_is_beside(job) && !job->joined &&
       (queued || running))
     QK_ASSERT(rhs->source);
   if (rhs->state >= QK_RHS_ENDED) {
@@ -271,7 +272,8 @@ static void check_rhs(const qk_rhs_t *rhs, sums_t *sum) {
   sum->fields += (int64_t)((uint64_t)(!!rhs->source + !!rhs->solution) * job->field_bytes);
   sum->coming += rhs->moving && !rhs->solution ? (int64_t)job->field_bytes : 0;
   sum->queued += queued && !job->joined;
-  sum->plain_queued += queued && !links && !job->joined && rhs->losses == 0 && rhs->wait_until == 0;
+  sum->plain_queued += queued && !links && !job->joined && (rhs->losses == 0 || job->problem) &&
+                       rhs->wait_until == 0;
   sum->running += running;
   sum->sending += !qk_link_alone(&rhs->send);
   sum->uses += !!rhs->uses[0] + !!rhs->uses[1];
@@ -316,15 +318,15 @@ static void check_job(const qk_job_t *job, sums_t *sum) {
     running += rhs->state == QK_RHS_RUNNING;
     ended += rhs->state >= QK_RHS_ENDED;
     acked += rhs->state == QK_RHS_ACKED;
-    load->quarantined +=
-        rhs->state == QK_RHS_QUEUED && !job->joined && rhs->losses > 0 && rhs->wait_until == 0;
+    load->quarantined += !job->problem && rhs->state == QK_RHS_QUEUED && !job->joined &&
+                         rhs->losses > 0 && rhs->wait_until == 0;
     load->waiting += rhs->state == QK_RHS_QUEUED && rhs->wait_until > 0;
   }
   QK_ASSERT(job->running == running && job->ended == ended && job->acked == acked);
   if (job->session) sum->held += ended - acked;
   sum->kept += job->kept;
   sum->kept_bytes += (int64_t)(job->kept * job->field_bytes);
-  QK_ASSERT(job->contraction || job->field || job->flavour == 1 ||
+  QK_ASSERT(qk_job_is_beside(job) || job->field || job->flavour == 1 ||
             (job->flavour == -1 && qk_values_action(&job->setup->settings.op)->has_flavours));
   QK_ASSERT(job->field ||
             ((job->tol > 0 || job->tol_abs > 0 || job->tol_hq > 0) == qk_job_solves(job)));
@@ -333,7 +335,7 @@ static void check_job(const qk_job_t *job, sums_t *sum) {
             qk_action_vectors(qk_values_action(&job->setup->settings.op)) == 1);
   for (uint32_t i = 0; job->column && i < job->nrhs; i++)
     QK_ASSERT(job->column[i].flavour != -1 || qk_shape_vectors(&job->shape) > 1);
-  QK_ASSERT(job->upload_next <= job->upload_until || job->contraction);
+  QK_ASSERT(job->upload_next <= job->upload_until || qk_job_is_beside(job));
   QK_ASSERT(job->upload_next == job->upload_due && job->chunks == 0); /* without data threads */
   QK_ASSERT(job->upload_until <= job->nrhs * job->part_bytes);
   check_parts(job);
@@ -343,8 +345,8 @@ static void check_job(const qk_job_t *job, sums_t *sum) {
   sum->open += job->joined ? 0 : job->nrhs - ended;
   sum->holds += job->holds;
   sum->promised += job->promised;
-  if (job->source != QUARK__SOURCE_KIND__SOURCE_UPLOAD || job->contraction || ended == job->nrhs ||
-      job->joined)
+  if (job->source != QUARK__SOURCE_KIND__SOURCE_UPLOAD || qk_job_is_beside(job) ||
+      ended == job->nrhs || job->joined)
     QK_ASSERT(job->promised == 0);
   else if (sum->spools)
     QK_ASSERT(job->promised == (int64_t)((job->nrhs - job->entry.spooled) * job->field_bytes));
@@ -403,14 +405,29 @@ static void check_slots(const qk_server_t *server, const qk_setup_t *setup) {
     if (!entry->rhs) continue;
     QK_ASSERT(qk_supervisor_state(setup->supervisor) == QK_SUPERVISOR_READY ||
               server->service.stopping);
-    QK_ASSERT(k < (int)e->inflight || k == QK_CONTRACT_ENTRY);
+    QK_ASSERT(k < (int)e->inflight || k >= QK_INFLIGHT_MAX);
     QK_ASSERT((k == QK_CONTRACT_ENTRY) == (entry->rhs->job->contraction != NULL));
+    QK_ASSERT((k == QK_EIGEN_ENTRY) == (entry->rhs->job->problem != NULL));
     QK_ASSERT(entry->rhs->state == QK_RHS_RUNNING);
     QK_ASSERT(entry->serial > 0 && entry->serial <= setup->serial);
     for (int i = 0; i < k; i++)
       QK_ASSERT(setup->inflight[i].rhs != entry->rhs &&
                 (!setup->inflight[i].rhs || setup->inflight[i].serial != entry->serial));
   }
+}
+
+/* As many as there may be, of different names; what is being made has a request. */
+static void check_eigen(const qk_setup_t *setup) {
+  int n = 0;
+  bool reads = false;
+  for (const qk_link_t *l = setup->eigen.next; l != &setup->eigen; l = l->next, n++) {
+    const qk_eigen_set_t *set = QK_HOLDER(l, const qk_eigen_set_t, link);
+    QK_ASSERT(qk_eigen_find(setup, set->problem->name) == set);
+    reads |= setup->returning == set;
+    QK_ASSERT(set->state != QUARK__EIGEN_STATE__EIGEN_MAKING || setup->open > 0);
+  }
+  QK_ASSERT(n <= QK_EIGEN_NAMES_MAX && reads == (setup->returning != NULL));
+  QK_ASSERT(!reads || !setup->inflight[QK_EIGEN_ENTRY].rhs);
 }
 
 /* It is in no table before it takes the place of the other one. */
@@ -435,6 +452,7 @@ static void check_setups(const qk_server_t *server, sums_t *sum) {
     load_of(sum, setup);
     check_successor(setup, sum);
     check_slots(server, setup);
+    check_eigen(setup);
     serving += setup->failed == QK_OK && !setup->ending;
   }
   QK_ASSERT(serving <= server->service.settings->max_setups || server->service.journal);

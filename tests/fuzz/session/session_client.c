@@ -1,5 +1,6 @@
 #include "tests/fuzz/session/session_client.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -147,6 +148,26 @@ static char *setup_name(uint8_t how) {
   return name[how % 8];
 }
 
+static char *eigen_name(uint8_t how) {
+  static char *const name[] = {"low", "high", "a", "../x"};
+  return name[how % 4];
+}
+
+static void set_column(Quark__Column *c, Quark__SourceKind source, uint32_t k,
+                       const qk_job_t *kept) {
+  const bool vector = source == QUARK__SOURCE_KIND__SOURCE_VECTOR;
+  quark__column__init(c);
+  c->has_spin = c->has_colour = source != QUARK__SOURCE_KIND__SOURCE_SEQUENTIAL;
+  c->spin = vector ? 0 : (int32_t)(k / 3 % 4);
+  c->colour = (int32_t)(k % 3);
+  c->has_vector = vector;
+  c->vector = vector ? k : 0;
+  if (source != QUARK__SOURCE_KIND__SOURCE_SEQUENTIAL || !kept) return;
+  c->has_request = c->has_rhs = true;
+  c->request = kept->request;
+  c->rhs = k % kept->nrhs;
+}
+
 static void submit(const qk_server_t *server, const qk_session_t *session, int i, tape_t *tape) {
   static const uint32_t counts[] = {1, 2, 3, 12, 12, 24, 5, 12, 1, 4, 7, 40, 100, 1024};
   static Quark__Column column[QK_REQUEST_RHS_MAX];
@@ -171,21 +192,17 @@ static void submit(const qk_server_t *server, const qk_session_t *session, int i
   s.tol = 1e-6;
   s.source = (Quark__SourceKind)(kind % 8 < 6 ? kind % 8 : 0);
   s.sink = (Quark__Sink)(1 + kind / 8 % 4 % 3);
+  if (kind % 64 == 46) { /* an eigenvector */
+    s.source = QUARK__SOURCE_KIND__SOURCE_VECTOR;
+    s.vectors = number == 99 ? NULL : eigen_name(number);
+  }
   if (kind & 64 && kind & 32) {
     smear.alpha = 0.5;
     smear.steps = 3;
     s.smear = &smear;
   }
   for (uint32_t k = 0; k < s.nrhs; k++) {
-    column[k] = (Quark__Column)QUARK__COLUMN__INIT;
-    column[k].has_spin = column[k].has_colour = s.source != QUARK__SOURCE_KIND__SOURCE_SEQUENTIAL;
-    column[k].spin = (int32_t)(k / 3 % 4);
-    column[k].colour = (int32_t)(k % 3);
-    if (s.source == QUARK__SOURCE_KIND__SOURCE_SEQUENTIAL && kept) {
-      column[k].has_request = column[k].has_rhs = true;
-      column[k].request = kept->request;
-      column[k].rhs = k % kept->nrhs;
-    }
+    set_column(&column[k], s.source, k, kept);
     columns[k] = &column[k];
   }
   if (s.source != QUARK__SOURCE_KIND__SOURCE_UPLOAD) {
@@ -205,6 +222,37 @@ static void submit(const qk_server_t *server, const qk_session_t *session, int i
   say_request(i, &m);
 }
 
+/* EIGEN, or EIGEN_DROP. */
+static void eigen(const qk_session_t *session, int i, uint8_t which, uint8_t how) {
+  Quark__ClientMessage m = QUARK__CLIENT_MESSAGE__INIT;
+  Quark__Eigen e = QUARK__EIGEN__INIT;
+  Quark__EigenDrop drop = QUARK__EIGEN_DROP__INIT;
+  Quark__EigenProblem p = QUARK__EIGEN_PROBLEM__INIT;
+  Quark__Smearing links = QUARK__SMEARING__INIT;
+  p.name = drop.name = eigen_name(which);
+  e.setup = drop.setup = setup_name(which / 4);
+  p.kind = (Quark__EigenKind)(which / 32 % 4);
+  p.count = which == 255 ? UINT32_MAX : 1u + which % 32;
+  p.tol = which == 254 ? (double)NAN : 1e-6;
+  p.has_space = which % 16 == 5;
+  p.space = which;
+  if (which % 16 == 6) p.links = &links;
+  e.request = next_request(session, how);
+  e.problem = &p;
+  e.has_deadline_ms = e.has_detach_ms = true;
+  e.deadline_ms = how % 16 == 9 ? 500 : 0;
+  e.detach_ms = how % 16 == 10 ? 50000 : 0;
+  if (how < 224) {
+    m.body_case = QUARK__CLIENT_MESSAGE__BODY_EIGEN;
+    m.eigen = &e;
+    say_request(i, &m);
+  } else {
+    m.body_case = QUARK__CLIENT_MESSAGE__BODY_EIGEN_DROP;
+    m.eigen_drop = &drop;
+    say(i, &m);
+  }
+}
+
 static void contract(const qk_session_t *session, int i, tape_t *tape) {
   const uint8_t which = tape_byte(tape), how = tape_byte(tape);
   Quark__ClientMessage m = QUARK__CLIENT_MESSAGE__INIT;
@@ -212,6 +260,10 @@ static void contract(const qk_session_t *session, int i, tape_t *tape) {
   Quark__Contraction x = QUARK__CONTRACTION__INIT;
   Quark__Channel ch = QUARK__CHANNEL__INIT, *channels[1] = {&ch};
   const qk_job_t *a = job_of(session, which % 16), *b = job_of(session, which / 16);
+  if (how >= 192 && how < 240) {
+    eigen(session, i, which, how);
+    return;
+  }
   x.request_a = a ? a->request : which;
   x.has_first_a = true;
   x.first_a = how % 8 == 7 ? 12 : 0;
@@ -434,7 +486,7 @@ static void make_run(qk_frame_t *frame, uint64_t left, uint8_t how) {
 
 /* The next chunk of an upload, or something like it. */
 static void upload(const qk_job_t *job, int i, uint8_t how) {
-  if (job->contraction || job->upload_next >= job->nrhs * job->part_bytes) return;
+  if (qk_job_is_beside(job) || job->upload_next >= job->nrhs * job->part_bytes) return;
   const uint64_t offset = job->upload_next % job->part_bytes, left = job->part_bytes - offset;
   qk_frame_t frame = {.kind = how == 246 ? QK_FRAME_DOWNLOAD : QK_FRAME_UPLOAD,
                       .by_blocks = job->request % 2 != (how == 239), /* 239: sometimes the other */

@@ -107,6 +107,11 @@ void engine_hears(int e, const uint8_t *data, size_t bytes) {
     QK_ASSERT(engine->inflight[QK_CONTRACT_ENTRY] == 0);
     engine->inflight[QK_CONTRACT_ENTRY] = m->contract->serial;
   }
+  if (m->body_case == QUARK__ENGINE__FRONT_MESSAGE__BODY_EIGEN) {
+    QK_ASSERT(engine->inflight[QK_EIGEN_ENTRY] == 0 && engine->ready);
+    QK_ASSERT(m->eigen->restore == !m->eigen->shm_out);
+    engine->inflight[QK_EIGEN_ENTRY] = m->eigen->serial;
+  }
   if (m->body_case == QUARK__ENGINE__FRONT_MESSAGE__BODY_CANCEL)
     QK_ASSERT(m->cancel->entry < QK_INFLIGHT_MAX && m->cancel->serial > 0);
   quark__engine__front_message__free_unpacked(m, NULL);
@@ -150,6 +155,10 @@ static void note(engine_t *engine, Quark__Engine__EngineMessage *m) {
   case QUARK__ENGINE__ENGINE_MESSAGE__BODY_CONTRACTED:
     if (engine->inflight[QK_CONTRACT_ENTRY] == m->contracted->serial)
       engine->inflight[QK_CONTRACT_ENTRY] = 0;
+    break;
+  case QUARK__ENGINE__ENGINE_MESSAGE__BODY_EIGEN_DONE:
+    if (engine->inflight[QK_EIGEN_ENTRY] == m->eigen_done->serial)
+      engine->inflight[QK_EIGEN_ENTRY] = 0;
     break;
   default:
     break;
@@ -338,6 +347,30 @@ static void contracted(int e, uint8_t how) {
   say(e, &m);
 }
 
+/* Progress, or the end. */
+static void eigen(int e, uint8_t how) {
+  Quark__Engine__EngineMessage m = QUARK__ENGINE__ENGINE_MESSAGE__INIT;
+  Quark__Engine__EigenProgress p = QUARK__ENGINE__EIGEN_PROGRESS__INIT;
+  Quark__Engine__EigenDone d = QUARK__ENGINE__EIGEN_DONE__INIT;
+  p.serial = d.serial = how == 255 ? 1 : engines[e].inflight[QK_EIGEN_ENTRY];
+  p.restart = how;
+  p.converged = how == 251 ? UINT32_MAX : how / 2;
+  p.seconds = d.seconds = how == 250 ? (double)NAN : 0.5;
+  d.status = how % 8 == 3 ? QK_NOT_FOUND : how % 8 == 7 ? 9999 : QK_OK;
+  d.has_lowest = d.has_highest = true;
+  d.lowest = how == 249 ? (double)INFINITY : 1e-3;
+  d.highest = 1;
+  d.text = how % 8 == 3 ? "a text" : NULL;
+  if (how % 4 == 2) {
+    m.body_case = QUARK__ENGINE__ENGINE_MESSAGE__BODY_EIGEN_PROGRESS;
+    m.eigen_progress = &p;
+  } else {
+    m.body_case = QUARK__ENGINE__ENGINE_MESSAGE__BODY_EIGEN_DONE;
+    m.eigen_done = &d;
+  }
+  say(e, &m);
+}
+
 static void multigrid(int e, uint8_t how) {
   Quark__Engine__EngineMessage m = QUARK__ENGINE__ENGINE_MESSAGE__INIT;
   Quark__Engine__MultigridNews news = QUARK__ENGINE__MULTIGRID_NEWS__INIT;
@@ -371,8 +404,10 @@ void engine_acts(int n, tape_t *tape) {
     fill_progress(e, what / 16, how);
     break;
   case 6:
-  case 7:
     contracted(e, how);
+    break;
+  case 7:
+    eigen(e, how);
     break;
   case 8:
     hello(e, how);
@@ -430,6 +465,8 @@ static bool help(int e) {
     fill_done(e, 0, 0, 0);
   else if (engine->inflight[QK_CONTRACT_ENTRY] > 0)
     contracted(e, 0);
+  else if (engine->inflight[QK_EIGEN_ENTRY] > 0)
+    eigen(e, 0);
   else
     return false;
   return true;
@@ -459,8 +496,11 @@ static void check(const qk_setup_t *setup) {
   while (e < WORLD_ENGINES && !(world_engine_lives(e) && engines[e].pid == pid)) e++;
   QK_ASSERT(e < WORLD_ENGINES);
   if (world_unheard(e)) return; /* more than the front takes in a turn */
-  for (int k = 0; k < QK_ENTRIES; k++)
-    QK_ASSERT(engines[e].inflight[k] == (setup->inflight[k].rhs ? setup->inflight[k].serial : 0));
+  for (int k = 0; k < QK_ENTRIES; k++) {
+    const uint64_t reads = k == QK_EIGEN_ENTRY && setup->returning ? setup->returning_serial : 0;
+    QK_ASSERT(engines[e].inflight[k] ==
+              (setup->inflight[k].rhs ? setup->inflight[k].serial : reads));
+  }
 }
 
 void engines_check(const qk_server_t *server) {

@@ -14,7 +14,7 @@ import tap
 
 CLIENT = os.path.join(HERE, '..', '..', '..', 'client')
 HEADER = os.path.join(CLIENT, 'quark.h')
-HEADERS = [HEADER] + [os.path.join(CLIENT, name) for name in ('quark_buffer.h', 'quark_daemon.h', 'quark_wall.h')]
+HEADERS = [HEADER] + [os.path.join(CLIENT, name) for name in ('quark_buffer.h', 'quark_daemon.h', 'quark_eigen.h', 'quark_wall.h')]
 CC = os.environ.get('CC', 'cc').split()[-1]
 STATIC = ['-lprotobuf-c', '-lxxhash', '-lzmq', '-lpthread', '-lm']
 

@@ -51,7 +51,7 @@ def the_library_asks_for_three_libraries():
         asked, targets, installed = configure(scratch, 'library', LIBRARY)
         assert asked == LIBRARY, asked
         assert {'quark', 'qkproto'} <= targets and not targets & {'quarkctl', 'quarkd', 'qkbase'}, targets
-        assert {'libquark.a', 'quark.h', 'quark_buffer.h', 'quark_daemon.h', 'quark_wall.h', 'libquark.pc', 'libquark.3'} <= installed, installed
+        assert {'libquark.a', 'quark.h', 'quark_buffer.h', 'quark_daemon.h', 'quark_eigen.h', 'quark_wall.h', 'libquark.pc', 'libquark.3'} <= installed, installed
         assert not installed & {'quarkctl.1', 'quarkd.1', 'grafana.json'}, installed
 
 

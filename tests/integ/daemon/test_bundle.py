@@ -110,7 +110,7 @@ def programs_answer_by_any_name(case):
     link = os.path.join(case.folder.name, 'quarkctl')
     os.symlink(os.path.join(case.root, 'bin', 'quarkctl'), link)
     assert subprocess.run([link, '--version'], env={}, cwd='/', capture_output=True, timeout=LIMIT).returncode == 0
-    for path in ('include/quark.h', 'include/quark_buffer.h', 'include/quark_daemon.h', 'include/quark_wall.h', 'lib/libquark.so', 'share/man/man1/quarkd.1', 'deploy/quarkd.sbatch', 'share/doc/quarkd/LICENSE'):
+    for path in ('include/quark.h', 'include/quark_buffer.h', 'include/quark_daemon.h', 'include/quark_eigen.h', 'include/quark_wall.h', 'lib/libquark.so', 'share/man/man1/quarkd.1', 'deploy/quarkd.sbatch', 'share/doc/quarkd/LICENSE'):
         assert os.path.exists(os.path.join(case.root, path)), path
 
 

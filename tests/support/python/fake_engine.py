@@ -10,6 +10,9 @@ written to), digest=NUMBER, die (while loading). FAKE_ROOM is a folder in which 
 FAKE_LOAD in the environment says what LOAD meets: ok, refuse (LOAD_FAILED), mute (no answer), save (a checkpoint that takes its time), or a
 digest by generation (change). FAKE_BEFORE is the number of engines that fronts before this one have had. FAKE_GO names a fifo: a refusal, the checkpoint, or a solve
 with WHEN_TOLD waits until it is written to.
+Eigenvectors: the space of an EIGEN is its action less its count (HOLD; DIE at restart 2, HOLD_ONCE: so does the first engine; WHEN_TOLD: HOLD by the first engine; ODD_STATUS; FATAL: refused; STALE_SERIAL), else eigenvalue i is
+(i + 1) / 8 with a residual of 1e-9; a file, if there is one, keeps the problem, and lets it go on from the restart that it notes. A source that is an eigenvector has its number, t, spin and slice
+in numbers 9 to 12.
 FAKE_BULK is how many bytes its plan of memory has. FAKE_ADOPT says that it outlives its front, for 60 s, and what ADOPT meets: yes, mute (no answer),
 version (HELLO of another one), die, fatal (FATAL in place of HELLO), or stale (it has another LOAD than its front thinks). FAKE_SAYS is written to stderr at the start.
 QK_PROTO_PY in the environment is the folder of the generated modules.
@@ -30,7 +33,7 @@ import engine_pb2 as pb  # noqa: E402
 import quark_pb2 as qk   # noqa: E402
 
 SOLVE, HOLD, DIE, STALL, OVERSTATE, STALE_SERIAL, GARBAGE, NO_SUCH_SLOT, FATAL, ODD_STATUS, PROGRESS, DEAF, \
-    HOLD_ONCE, GORGE, NO_ROOM, WHEN_TOLD, BOAST, BAD_HQ, NO_HQ, WALL, BAD_WALL = range(1, 22)
+    HOLD_ONCE, GORGE, NO_ROOM, WHEN_TOLD, BOAST, BAD_HQ, NO_HQ, WALL, BAD_WALL, HOLD_TWICE = range(1, 23)
 NUMBERS = {qk.CHANNEL_MESON: 1, qk.CHANNEL_NUCLEON: 16, qk.CHANNEL_DELTA: 144}
 REAL = {qk.DTYPE_F32: np.dtype('<c8'), qk.DTYPE_F64: np.dtype('<c16')}
 
@@ -69,7 +72,8 @@ class FakeEngine:
         self.socket.setsockopt(zmq.RECONNECT_IVL, 10)  # the next front is soon found
         self.socket.connect(endpoint)
         self.held = {}
-        self.contract_held = self.loaded = None
+        self.contract_held = self.eigen_held = self.loaded = None
+        self.kept = {}
         self.heard = time.monotonic()
 
     def send(self, **body):
@@ -79,7 +83,8 @@ class FakeEngine:
         how = os.environ.get('FAKE_LOAD', 'ok')
         if how == 'mute':
             threading.Event().wait()
-        assert not self.held and not self.contract_held  # in place: nothing is in flight
+        assert not self.held and not self.contract_held and not self.eigen_held  # in place: nothing is in flight
+        self.kept = {}
         self.loaded = None
         words = dict((w + '=').split('=')[:2] for w in load.gauge.split(':'))
         self.csw = float({p.key: p.value for p in load.parameter}.get('csw', 0))
@@ -186,6 +191,9 @@ class FakeEngine:
             x[3] = fill.order
             x[4] = fill.column.flavour
             x[5:9] = fill.tol, fill.tol_abs, fill.tol_hq, fill.single_rhs
+            if fill.source == qk.SOURCE_VECTOR:
+                assert fill.vectors in self.kept, (fill.vectors, self.kept)
+                x[9:13] = fill.column.vector, fill.column.t, fill.column.spin, fill.column.slice
         assert len(x) == count and fill.flavour in (-1, 1)
         if fill.flavour < 0:
             x = -x
@@ -211,7 +219,7 @@ class FakeEngine:
 
     def fill(self, fill):
         action = fill.max_iter
-        if action in (HOLD, DEAF) or (action == HOLD_ONCE and self.generation == 1):
+        if action in (HOLD, DEAF) or (action == HOLD_ONCE and self.generation == 1) or (action == HOLD_TWICE and self.generation <= 2):
             self.held[fill.entry] = fill
         elif action == DIE:
             print('2026-01-02T03:04:05.678Z error quark assert: x.c:7: assertion failed', file=sys.stderr)
@@ -292,6 +300,65 @@ class FakeEngine:
         else:
             self.contracted(contract)
 
+    def eigen_done(self, eigen, status=0, text=None, serial=None):
+        p, figures = eigen.problem, {}
+        if not status:
+            values = (1 + np.arange(p.count * (self.dims[3] if p.kind == qk.EIGEN_LAPLACIAN else 1))) / 8
+            if eigen.HasField('shm_out'):
+                out = np.stack([values, np.full(len(values), 1e-9)], axis=1)
+                assert os.path.getsize('/dev/shm' + eigen.shm_out) == out.nbytes
+                np.memmap('/dev/shm' + eigen.shm_out, out.dtype, 'r+')[...] = out.ravel()
+            figures = dict(lowest=values[0], highest=values[-1], residual=1e-9, restarts=3, applications=100, device_bytes=1 << 20, host_bytes=1 << 21)
+            self.kept[p.name] = p.SerializeToString()
+        self.send(eigen_done=pb.EigenDone(serial=eigen.serial if serial is None else serial, status=status, text=text, seconds=0.5, **figures))
+
+    def eigen_restart(self, eigen, n):
+        """The state at a restart is in the file."""
+        if eigen.file:
+            with open(eigen.file, 'wb') as f:
+                f.write(bytes([n]) + eigen.problem.SerializeToString())
+        self.send(eigen_progress=pb.EigenProgress(serial=eigen.serial, restart=n, converged=n, seconds=n / 4))
+
+    def eigen_from(self, eigen):
+        """The restart that the file notes; -1: there is none, or of another problem."""
+        if not eigen.file or not os.path.exists(eigen.file):
+            return -1
+        with open(eigen.file, 'rb') as f:
+            data = f.read()
+        return data[0] if data[1:] == eigen.problem.SerializeToString() else -1
+
+    def eigen(self, eigen):
+        assert not self.eigen_held
+        p, action, begin = eigen.problem, eigen.problem.space - eigen.problem.count, self.eigen_from(eigen)
+        print('fake engine: eigen %s%s from %d' % (p.name, ' again' if eigen.restore else '', begin), file=sys.stderr, flush=True)
+        if eigen.restore:
+            there = begin == 255 or self.kept.get(p.name) == p.SerializeToString()
+            self.eigen_done(eigen, 0 if there else 113, None if there else 'they are in no file')
+            return
+        for n in range(max(0, begin), 3):
+            self.eigen_restart(eigen, n)
+            if n == 2 and (action == DIE or (action == HOLD_ONCE and self.generation == 1)):
+                os.kill(os.getpid(), signal.SIGKILL)
+        if action == HOLD or (action == WHEN_TOLD and self.generation == 1):
+            self.eigen_held = eigen
+        elif action == ODD_STATUS:
+            self.eigen_done(eigen, 9999)
+        elif action == FATAL:
+            self.eigen_done(eigen, 300, 'no room for these vectors')
+        else:
+            if action == STALE_SERIAL:
+                self.eigen_done(eigen, 401, serial=eigen.serial + 1000)
+            self.eigen_restart(eigen, 255)
+            self.eigen_done(eigen)
+
+    def eigen_cancel(self, cancel):
+        held = self.eigen_held
+        if held and held.serial == cancel.serial:
+            self.eigen_held = None
+            if held.file:
+                os.unlink(held.file)
+            self.eigen_done(held, 203)
+
     def adopt(self, adopt):
         """What the front before was told last comes first, and must not count."""
         how = os.environ['FAKE_ADOPT']
@@ -301,7 +368,7 @@ class FakeEngine:
         if self.loaded:
             self.send(**self.loaded)
         self.send(hello=pb.EngineHello(version=1, pid=os.getpid(), ranks=1, nonce=adopt.nonce + 1))
-        self.held, self.contract_held = {}, None
+        self.held, self.contract_held, self.eigen_held = {}, None, None
         self.generation += 1
         if how == 'stale' and self.loaded:
             self.loaded['ready'].fingerprint += 1
@@ -332,6 +399,12 @@ class FakeEngine:
                 self.fill(m.fill)
             elif body == 'contract':
                 self.contract(m.contract)
+            elif body == 'eigen':
+                self.eigen(m.eigen)
+            elif body == 'eigen_cancel':
+                self.eigen_cancel(m.eigen_cancel)
+            elif body == 'eigen_drop':
+                self.kept.pop(m.eigen_drop.name, None)
             elif body == 'cancel':
                 self.cancel(m.cancel)
             elif body == 'adopt':

@@ -4,6 +4,7 @@
 
 #include "daemon/base/log.h"
 #include "daemon/front/engines/eigen_path.h"
+#include "daemon/front/service/eigen.h"
 #include "daemon/front/service/fields.h"
 #include "daemon/front/service/queue.h"
 #include "daemon/front/service/setups/setups_impl.h"
@@ -13,23 +14,8 @@
 
 /* ---- coming -------------------------------------------------------------------------------- */
 
-int qk_setups_free_index(const qk_service_t *service) {
-  for (int m = 0; m < QK_SETUPS_MAX; m++)
-    if (!service->setup[m]) return m;
-  return -1;
-}
-
-qk_status_t qk_setups_place(qk_setup_t *setup, qk_err_t *err) {
-  const int index = qk_setups_free_index(setup->service);
-  if (index < 0)
-    return qk_fail(err, QK_BUSY, "all %d setups are in use until an engine has ended",
-                   QK_SETUPS_MAX);
-  setup->index = index;
-  setup->service->setup[index] = setup;
-  return QK_OK;
-}
-
 void qk_setups_displace(qk_setup_t *setup) {
+  qk_eigen_forget(setup);
   setup->service->setup[setup->index] = NULL;
   setup->index = -1;
   qk_fields_let_go(setup);
@@ -174,11 +160,6 @@ qk_status_t qk_setups_start(qk_service_t *service, qk_err_t *err) {
 
 /* ---- going --------------------------------------------------------------------------------- */
 
-void qk_setups_end(qk_setup_t *setup) {
-  setup->ending = true;
-  qk_supervisor_stop(setup->supervisor, qk_service_now(setup->service));
-}
-
 static bool any_ending(const qk_service_t *service) {
   for (int m = 0; m < QK_SETUPS_MAX; m++)
     if (service->setup[m] && service->setup[m]->ending) return true;
@@ -189,6 +170,7 @@ void qk_setups_fail(qk_setup_t *setup, qk_status_t status, const char *text) {
   setup->failed = status;
   snprintf(setup->text, sizeof setup->text, "%.*s", (int)sizeof setup->text - 1, text);
   qk_queue_expire_all(setup);
+  qk_eigen_forget(setup);
   qk_setups_drop_record(setup);
   qk_fields_let_go(setup);
   qk_supervisor_stop(setup->supervisor, qk_service_now(setup->service));
@@ -217,6 +199,7 @@ void qk_setups_collect(qk_service_t *service) {
 void qk_setups_close(qk_service_t *service) {
   for (int m = 0; m < QK_SETUPS_MAX; m++) {
     qk_setup_t *setup = service->setup[m], *successor = setup ? setup->successor : NULL;
+    if (setup) qk_eigen_free(setup);
     if (setup) qk_fields_let_go(setup);
     if (successor) qk_fields_let_go(successor);
     qk_setup_release(successor);

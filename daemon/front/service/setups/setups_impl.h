@@ -22,13 +22,11 @@ qk_status_t qk_setups_record_default(const qk_setup_t *setup, qk_err_t *err);
 qk_status_t qk_setups_equip(qk_setup_t *setup, qk_err_t *err);
 /* Out of the table, which lets it go. */
 void qk_setups_displace(qk_setup_t *setup);
-/* Of the table; -1: it is full. */
-int qk_setups_free_index(const qk_service_t *service);
-/* Its engine leaves, and then it does (qk_setups_collect). */
-void qk_setups_end(qk_setup_t *setup);
 
 /* ---- setups_room.c ---- */
 
+/* Its engine leaves, and then it does (qk_setups_collect). */
+void qk_setups_end(qk_setup_t *setup);
 /* A new setup, with a supervisor, into the table: beside those that are there, or after an idle one
  * that goes for it, which is *at then. QK_BUSY, QK_DENIED: there is no room, or none for its
  * user. */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "daemon/base/log.h"
+#include "daemon/front/service/eigen.h"
 #include "daemon/front/service/fields.h"
 #include "daemon/front/service/queue.h"
 #include "daemon/front/service/setups/setups_impl.h"
@@ -12,7 +13,7 @@ static bool has_ended(const qk_setup_t *setup) {
 }
 
 bool qk_setups_is_free(const qk_setup_t *setup) {
-  return has_ended(setup) && qk_supervisor_is_free(setup->supervisor);
+  return has_ended(setup) && !setup->returning && qk_supervisor_is_free(setup->supervisor);
 }
 
 /* ---- the promise ----------------------------------------------------------------------------- */
@@ -42,6 +43,7 @@ void qk_setups_forget_successor(qk_setup_t *setup) {
 /* The setup leaves the table for its successor. */
 static qk_setup_t *change_places(qk_setup_t *setup) {
   qk_setup_t *successor = setup->successor;
+  qk_eigen_forget(setup);
   setup->successor = NULL;
   successor->index = setup->index;
   setup->service->setup[setup->index] = successor;

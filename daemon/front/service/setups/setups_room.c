@@ -6,8 +6,30 @@
 #include "daemon/base/log.h"
 #include "daemon/front/service/setups/setups_impl.h"
 
+static int free_index(const qk_service_t *service) {
+  for (int m = 0; m < QK_SETUPS_MAX; m++)
+    if (!service->setup[m]) return m;
+  return -1;
+}
+
+qk_status_t qk_setups_place(qk_setup_t *setup, qk_err_t *err) {
+  const int index = free_index(setup->service);
+  if (index < 0)
+    return qk_fail(err, QK_BUSY, "all %d setups are in use until an engine has ended",
+                   QK_SETUPS_MAX);
+  setup->index = index;
+  setup->service->setup[index] = setup;
+  return QK_OK;
+}
+
+void qk_setups_end(qk_setup_t *setup) {
+  setup->ending = true;
+  qk_supervisor_stop(setup->supervisor, qk_service_now(setup->service));
+}
+
 static bool keeps_something(const qk_setup_t *setup) {
   const qk_sessions_t *sessions = &setup->service->sessions;
+  if (!qk_link_alone(&setup->eigen)) return true;
   for (int i = 0; i < sessions->count; i++) {
     const qk_link_t *jobs = &sessions->at[i]->jobs;
     for (const qk_link_t *l = jobs->next; l != jobs; l = l->next) {
@@ -85,7 +107,7 @@ static qk_status_t make_place(qk_setup_t *setup, qk_err_t *err) {
                            : "%d setups of %d (max-setups) are loaded, and none but the default is "
                              "idle: drop one",
                    n, most);
-  for (int m = 0; m < QK_SETUPS_MAX && qk_setups_free_index(service) < 0; m++)
+  for (int m = 0; m < QK_SETUPS_MAX && free_index(service) < 0; m++)
     if (service->setup[m]->failed != QK_OK && !service->setup[m]->ending)
       qk_setups_end(service->setup[m]);
   return QK_OK;

@@ -164,6 +164,57 @@ Test(libquark, a_daemon_that_would_ignore_deflation_is_not_asked) {
   quark_close(conn);
 }
 
+static void expect_too_old(quark_code_t code, const quark_error_t *err) {
+  cr_expect_eq(code, QUARK_UNSUPPORTED, "%s", quark_code_name(code));
+  cr_expect(strstr(err->text, "too old for eigenvectors"), "%s", err->text);
+}
+
+Test(libquark, a_daemon_that_knows_no_eigenvectors_is_not_asked) {
+  quark_connection_t *conn = lq_connect(NULL);
+  quark_eigen_params_t params;
+  quark_eigen_report_t list[QUARK_EIGEN_NAMES];
+  quark_params_t solve;
+  const quark_column_t column = {.vector = 1};
+  quark_error_t err;
+  uint64_t request;
+  uint32_t count;
+  quark_eigen_params_init(&params);
+  cr_expect_eq(quark_eigen(conn, &params, &request, NULL, &err), QUARK_BAD_ARGUMENT, "no name");
+  params.name = "low";
+  expect_too_old(quark_eigen(conn, &params, &request, NULL, &err), &err);
+  expect_too_old(quark_eigen_drop(conn, NULL, "low", &err), &err);
+  expect_too_old(quark_eigen_list(conn, NULL, list, &count, &err), &err);
+  quark_params_init(&solve);
+  solve.source = QUARK_VECTOR;
+  solve.column = &column;
+  cr_expect_eq(quark_submit(conn, &solve, &request, NULL, &err), QUARK_BAD_ARGUMENT, "no name");
+  solve.vectors = "low";
+  expect_too_old(quark_submit(conn, &solve, &request, NULL, &err), &err);
+  cr_expect_eq(lq_fake.submits, 0);
+  quark_close(conn);
+}
+
+Test(libquark, eigenvectors_are_listed) {
+  lq_fake.script.feature = QK_FEATURE_EIGEN;
+  quark_connection_t *conn = lq_connect(NULL);
+  quark_eigen_report_t list[QUARK_EIGEN_NAMES];
+  quark_eigen_kind_t kind;
+  uint32_t count;
+  cr_assert_eq(quark_eigen_list(conn, "main", list, &count, NULL), QUARK_OK);
+  cr_assert_eq(count, 2);
+  cr_expect_str_eq(list[0].name, "low");
+  cr_expect_str_eq(list[0].user, "ann");
+  cr_expect(list[0].state == QUARK_EIGEN_KEPT && list[0].kind == QUARK_EIGEN_GAMMA5 &&
+            list[0].count == 32 && list[0].tol == 1e-7 && list[0].lowest == 0.125 &&
+            list[0].host_bytes == 1ull << 35);
+  cr_expect(isnan(list[0].highest) && isnan(list[1].lowest) && list[1].state == QUARK_EIGEN_MAKING);
+  cr_expect_str_eq(quark_eigen_kind_name(QUARK_EIGEN_LAPLACIAN), "laplacian");
+  cr_expect_null(quark_eigen_kind_name((quark_eigen_kind_t)3));
+  cr_expect(quark_eigen_kind_parse("gamma5", &kind) && kind == QUARK_EIGEN_GAMMA5);
+  cr_expect_not(quark_eigen_kind_parse("overlap", &kind));
+  quark_close(conn);
+}
+
 Test(libquark, deflation_is_shown) {
   quark_connection_t *conn = lq_connect(NULL);
   quark_report_t report;

@@ -1,0 +1,170 @@
+"""Eigenvectors that the daemon computes and keeps under a name, as calls of a connection."""
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import Any, Callable, List, Optional, Sequence, Union
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import errors, notebook, source
+from .. import terms as term
+from .._quark import ffi, lib
+from ..handle import Handle
+from ..request import Request
+from ..smearing import Links
+from ..terms import Name, name_of
+
+KINDS = {'normal': lib.QUARK_EIGEN_NORMAL, 'gamma5': lib.QUARK_EIGEN_GAMMA5, 'laplacian': lib.QUARK_EIGEN_LAPLACIAN}
+STATES = ('making', 'kept', 'returning')
+BLOCK = 8  # vectors that are fetched by one request
+
+
+@dataclass(frozen=True)
+class EigenProgress:
+    """Of an `eigen` that runs: eigenvalues that have converged, of count; seconds of the engine that is at it."""
+
+    restart: int
+    converged: int
+    count: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class EigenReport:
+    """Eigenvectors of a setup. state: 'making', 'kept', or 'returning' while another engine reads them. Unknown numbers are NaN."""
+
+    name: str
+    state: str
+    kind: str
+    count: int
+    tol: float
+    user: str
+    lowest: float
+    highest: float
+    residual: float
+    seconds: float
+    device_bytes: int
+    host_bytes: int
+
+    @classmethod
+    def of(cls, r: Any) -> EigenReport:
+        kind = next((k for k, v in KINDS.items() if v == r.kind), '?')
+        return cls(ffi.string(r.name).decode(), STATES[r.state], kind, r.count, r.tol, ffi.string(r.user).decode('utf-8', 'replace'), r.lowest, r.highest,
+                   r.residual, r.seconds, r.device_bytes, r.host_bytes)
+
+
+@dataclass(frozen=True)
+class Eigenvectors:
+    """What `eigen` has found. values, residuals: [count], ascending; of the Laplacian [t, count]. The vectors are the daemon's."""
+
+    name: str
+    kind: str
+    values: NDArray[np.float64]
+    residuals: NDArray[np.float64]
+    _connection: Eigen = field(repr=False)
+    _setup: Name = field(repr=False, default=None)
+
+    def __len__(self) -> int:
+        return int(self.values.shape[-1])
+
+    def vectors(self, numbers: Union[int, Sequence[int], None] = None, **terms: Any) -> NDArray[Any]:
+        """As `Connection.eigenvectors`; numbers None: all of them."""
+        return self._connection.eigenvectors(self.name, range(len(self)) if numbers is None else numbers, setup=self._setup,
+                                             t=-1 if self.kind == 'laplacian' else 0, **terms)
+
+    def drop(self) -> None:
+        """The daemon forgets them."""
+        self._connection.drop_eigen(self.name, setup=self._setup)
+
+    def _repr_html_(self) -> str:
+        return notebook.table('eigenvectors ' + self.name, [('kind', self.kind), ('count', str(len(self))), ('lowest', '%.8g' % self.values.min()),
+                                                            ('highest', '%.8g' % self.values.max()), ('residual', '%.2g' % self.residuals.max())])
+
+
+class Eigen:
+    """The part of Connection about eigenvectors."""
+
+    _handle: Handle
+    patience: float
+    apply: Callable[..., Any]
+
+    def eigen(self, name: str, count: int, kind: str = 'normal', *, tol: float = 1e-8, space: int = 0, order: int = 0, restarts: int = 0,
+              links: Optional[Links] = None, setup: Name = None, priority: int = 4, deadline: float = 0.0,
+              progress: Optional[Callable[[EigenProgress], object]] = None, patience: Optional[float] = None) -> Eigenvectors:
+        """Has the daemon compute the lowest eigenvectors of a setup, and keep them under a name for all who may use it.
+
+        kind      'normal': Mhat^+ Mhat on even sites; 'gamma5': gamma_5 M, those of least modulus; 'laplacian': minus the Laplacian in space, `count` of
+                  each time slice, with smeared `links`
+        tol       |A v - lambda v| over the largest eigenvalue
+        space, order, restarts   vectors of the Krylov space, order of the polynomial, restarts at most; 0: chosen
+        progress  a function of an EigenProgress
+        Errors: ValueError; RequestError; SolveError if they do not converge: then there are none. Ctrl-C cancels.
+        """
+        params, keep = ffi.new('quark_eigen_params_t *'), [ffi.new('char[]', os.fsencode(name))]
+        lib.quark_eigen_params_init(params)
+        params.name, params.kind, params.count, params.tol = keep[0], term.choose('kind', kind, KINDS), count, tol
+        params.space, params.order, params.restarts = space, order, restarts
+        params.priority, params.deadline_ms = priority, term.milliseconds('deadline', deadline)
+        where = name_of(setup)
+        if where is not None:
+            keep.append(ffi.new('char[]', os.fsencode(where)))
+            params.setup = keep[-1]
+        if links:
+            links.fill(params.links)
+        request = Request(self._handle, 1)
+        request.submit(lib.quark_eigen, params, self.patience if patience is None else patience)
+        try:
+            result = request.wait(0, each=lambda: self._tell(request, progress))
+        except KeyboardInterrupt:
+            request.cancel()
+            raise
+        if result.code:
+            raise result.error('eigenvectors %s' % name)
+        pairs = request.view(0).view(np.float64).reshape(-1, 2)
+        if kind == 'laplacian':
+            pairs = pairs.reshape(-1, count, 2)
+        found = Eigenvectors(name, kind, pairs[..., 0].copy(), pairs[..., 1].copy(), self, setup)
+        request.ack(0)
+        return found
+
+    def _tell(self, request: Request, call: Optional[Callable[[EigenProgress], object]]) -> None:
+        if not call:
+            return
+        p = ffi.new('quark_eigen_progress_t *')
+        with self._handle as conn:
+            code = lib.quark_eigen_watch(conn, request.number, p, ffi.NULL)
+        if not code and p.count:
+            call(EigenProgress(p.restart, p.converged, p.count, p.seconds))
+
+    def eigenvectors(self, name: str, numbers: Union[int, Sequence[int]], *, t: int = 0, spin: int = 0, slice: int = 0, setup: Name = None,
+                     **terms: Any) -> NDArray[Any]:
+        """Fetches vectors as fields: [n, t, z, y, x, spin, colour], without the first axis for one number.
+
+        Those of 'normal' are zero on odd sites (parity='even' leaves these out); those of the Laplacian are of time slice t (-1: of each), in `spin`;
+        those of an action with a fifth dimension are of its slice `slice`. The other terms are those of `apply`. Errors: RequestError.
+        """
+        one = isinstance(numbers, (int, np.integer))
+        wanted: List[int] = [int(numbers)] if isinstance(numbers, (int, np.integer)) else [int(n) for n in numbers]
+        out = [self.apply(source.vector(name, wanted[i:i + BLOCK], t=t, spin=spin, slice=slice), 'smear', setup=setup, **terms)
+               for i in range(0, len(wanted), BLOCK)]
+        if not out:
+            raise ValueError('numbers: there are none')
+        fields: NDArray[Any] = np.concatenate(out)
+        first: NDArray[Any] = fields[0]
+        return first if one else fields
+
+    def eigen_list(self, setup: Name = None) -> List[EigenReport]:
+        """The eigenvectors of a setup."""
+        found, count, err = ffi.new('quark_eigen_report_t[]', lib.QUARK_EIGEN_NAMES), ffi.new('uint32_t *'), ffi.new('quark_error_t *')
+        where = name_of(setup)
+        with self._handle as conn:
+            errors.check(lib.quark_eigen_list(conn, ffi.NULL if where is None else os.fsencode(where), found, count, err), err)
+        return [EigenReport.of(found[i]) for i in range(count[0])]
+
+    def drop_eigen(self, name: str, setup: Name = None) -> None:
+        """The daemon forgets the eigenvectors of a name. Errors: RequestError, also while they are used."""
+        err, where = ffi.new('quark_error_t *'), name_of(setup)
+        with self._handle as conn:
+            errors.check(lib.quark_eigen_drop(conn, ffi.NULL if where is None else os.fsencode(where), os.fsencode(name), err), err)

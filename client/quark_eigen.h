@@ -1,0 +1,103 @@
+/*
+ * quark_eigen.h: the part of quark.h about eigenvectors, which the daemon computes and keeps under
+ * a name beside a setup: for deflation, as sources, to be downloaded.
+ *
+ * Programs include quark.h. What its top says of threads, errors and loss holds here too. A daemon
+ * that knows nothing of eigenvectors is not asked: QUARK_UNSUPPORTED.
+ */
+#ifndef QUARK_EIGEN_H
+#define QUARK_EIGEN_H
+
+#include "quark.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum quark_eigen_kind {
+  QUARK_EIGEN_NORMAL = 0,   /* Mhat^+ Mhat, on even sites */
+  QUARK_EIGEN_GAMMA5 = 1,   /* gamma_5 M: those of least modulus */
+  QUARK_EIGEN_LAPLACIAN = 2 /* minus the Laplacian in space, of each time slice by itself */
+} quark_eigen_kind_t;
+
+/* "normal", "gamma5", "laplacian"; NULL for others. The text is static. */
+QUARK_API const char *quark_eigen_kind_name(quark_eigen_kind_t kind);
+QUARK_API bool quark_eigen_kind_parse(const char *name, quark_eigen_kind_t *kind);
+
+/* Texts are borrowed until quark_eigen returns. */
+typedef struct quark_eigen_params {
+  const char *name;  /* 1 to 64 letters, digits, '.', '_', '-', the first a letter or digit */
+  const char *setup; /* NULL: the one in the options of the connection */
+  quark_eigen_kind_t kind;
+  uint32_t count; /* lowest ones, 1 to 4096; LAPLACIAN: of each time slice */
+  double tol;     /* |A v - lambda v| over the largest eigenvalue, of each. Default 1e-8 */
+  /* Vectors of the Krylov space, order of the Chebyshev polynomial (even), restarts at most; 0, the
+   * default: chosen. */
+  uint32_t space, order, restarts;
+  quark_smearing_t links; /* LAPLACIAN: of the links; alpha and steps do not count. Default: none */
+  uint64_t deadline_ms;   /* as in quark_params_t, and so are the next two */
+  int priority;
+  uint64_t detach_ms;
+} quark_eigen_params_t;
+
+QUARK_API void quark_eigen_params_init(quark_eigen_params_t *params);
+
+/* Has eigenvectors computed: a request with one result, which is waited for and downloaded as RHS
+ * 0. The download has *bytes bytes (bytes may be NULL): pairs of doubles, eigenvalue and residual,
+ * in ascending order; LAPLACIAN: [t][count] of them. In the result iterations are restarts, and
+ * true_residual is the largest residual. The vectors stay when the request is released; if it does
+ * not end well there are none. Errors: those of quark_submit, QUARK_BAD_ARGUMENT (the name is
+ * taken), QUARK_BUSY (there are as many names as the setup, or the user, may have).
+ *
+ * To download vectors, or solve for them, quark_submit with source QUARK_VECTOR: `vectors` of the
+ * params is the name, `vector` of a column the number from the lowest; work QUARK_WORK_SMEAR gives
+ * them as they are. NORMAL: zero on odd sites (parity QUARK_PARITY_EVEN leaves those out).
+ * LAPLACIAN: of slice t (-1: of each), in `spin`. Actions with a fifth dimension: its slice
+ * `slice`. */
+QUARK_API quark_code_t quark_eigen(quark_connection_t *conn, const quark_eigen_params_t *params,
+                                   uint64_t *request, uint64_t *bytes, quark_error_t *err);
+
+/* What the daemon told last; count 0: nothing yet. seconds: of the engine that is at it. */
+typedef struct quark_eigen_progress {
+  uint32_t restart, converged, count; /* eigenvalues that have converged, of count */
+  double seconds;
+} quark_eigen_progress_t;
+
+/* QUARK_NOT_FOUND: no such request. Each QUARK_EVENT_PROGRESS of the request says that there is
+ * another one. */
+QUARK_API quark_code_t quark_eigen_watch(quark_connection_t *conn, uint64_t request,
+                                         quark_eigen_progress_t *progress, quark_error_t *err);
+
+/* Drops the vectors of a name, of the setup (NULL: as in the params). Errors: QUARK_NOT_FOUND,
+ * QUARK_DENIED (another user's), QUARK_BUSY (they are being made, or RHS that use them have not
+ * ended). */
+QUARK_API quark_code_t quark_eigen_drop(quark_connection_t *conn, const char *setup,
+                                        const char *name, quark_error_t *err);
+
+typedef enum quark_eigen_state {
+  QUARK_EIGEN_MAKING = 0, /* their request waits or runs */
+  QUARK_EIGEN_KEPT = 1,
+  QUARK_EIGEN_RETURNING = 2 /* the engine was lost, and the next one reads them */
+} quark_eigen_state_t;
+
+/* Unknown numbers are NaN or 0; unknown texts are empty. */
+typedef struct quark_eigen_report {
+  char name[72], user[72]; /* who had them made */
+  quark_eigen_state_t state;
+  quark_eigen_kind_t kind;
+  uint32_t count;
+  double tol, lowest, highest, residual, seconds; /* residual: the largest; seconds: they took */
+  uint64_t device_bytes, host_bytes;              /* of all ranks */
+} quark_eigen_report_t;
+
+enum { QUARK_EIGEN_NAMES = 16 };
+
+/* Those of a setup (NULL: as in the params). */
+QUARK_API quark_code_t quark_eigen_list(quark_connection_t *conn, const char *setup,
+                                        quark_eigen_report_t report[QUARK_EIGEN_NAMES],
+                                        uint32_t *count, quark_error_t *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

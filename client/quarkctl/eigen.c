@@ -1,0 +1,370 @@
+/* eigen: eigenvectors that the daemon computes and keeps. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/analysis/smearing.h"
+#include "client/cli/operator.h"
+#include "client/cli/solving.h"
+#include "client/files/eigenfile.h"
+#include "proto/limits.h"
+
+typedef struct options {
+  ctl_common_t common;
+  quark_eigen_params_t eigen;
+  const char *name, *out, *values;
+  bool list, drop, progress, f32;
+} options_t;
+
+/* What there is to be told: the pairs of the result, or none where it was fetched before. */
+typedef struct found {
+  quark_report_t report;
+  quark_eigen_report_t eigen;
+  double *pairs;
+  uint32_t slices; /* of the Laplacian; else 0 */
+  double seconds;
+} found_t;
+
+enum { BLOCK = 8, POLL_MS = 500 };
+
+/* ---- options --------------------------------------------------------------------------------- */
+
+static void take_kind(const struct argp_state *state, const char *name, char *text, void *values) {
+  if (!quark_eigen_kind_parse(text, &((options_t *)values)->eigen.kind))
+    argp_error(state, "--%s=%s: must be normal, gamma5 or laplacian", name, text);
+}
+
+static void take_links(const struct argp_state *state, const char *name, char *text, void *values) {
+  qk_err_t err = {0};
+  if (qk_smearing_parse_links(text, &((options_t *)values)->eigen.links, &err) != QK_OK)
+    argp_error(state, "--%s=%s: %s", name, text, err.text);
+}
+
+static void take_dtype(const struct argp_state *state, const char *name, char *text, void *values) {
+  ((options_t *)values)->f32 = ctl_either(state, name, text, "f64", "f32");
+}
+
+static void finish(const struct argp_state *state, void *values) {
+  const options_t *o = values;
+  const bool makes = o->eigen.count > 0;
+  if (!o->list && !o->name) argp_error(state, "the name of the eigenvectors is missing");
+  if (o->list && (o->name || o->drop)) argp_error(state, "--list: it takes no name");
+  if (o->drop && (makes || o->out || o->values))
+    argp_error(state, "--drop: nothing else can be asked for");
+  if (!o->list && !o->drop && !makes && !o->out)
+    argp_error(state, "--count is required, or --out of eigenvectors that are there");
+  if (o->values && !makes) argp_error(state, "--values needs --count: it writes what is computed");
+  if (o->eigen.links.links && o->eigen.kind != QUARK_EIGEN_LAPLACIAN)
+    argp_error(state, "--smear-links is for --kind=laplacian");
+}
+
+#define AT(member) offsetof(options_t, member)
+static const qk_option_row_t rows[] = {
+    {"count", QK_OPTION_UINT32, AT(eigen.count), "N", .min = 1, .max = QK_EIGEN_COUNT_MAX,
+     .help = "how many, the lowest; of the Laplacian on each time slice"},
+    {"kind", QK_OPTION_TAKEN, .form = "KIND", .take = take_kind,
+     .help = "normal: Mhat^+ Mhat on even sites (default); gamma5: gamma_5 M, those of least "
+             "modulus; laplacian: minus the Laplacian in space"},
+    {"tol", QK_OPTION_REAL, AT(eigen.tol), "TOL", .min = QK_EIGEN_TOL_MIN, .max = QK_EIGEN_TOL_MAX,
+     .help = "residual |A v - lambda v| over the largest eigenvalue (1e-8)"},
+    {"space", QK_OPTION_UINT32, AT(eigen.space), "N", .max = QK_EIGEN_SPACE_MAX,
+     .help = "vectors of the Krylov space; 0: chosen (0)"},
+    {"order", QK_OPTION_UINT32, AT(eigen.order), "N", .max = QK_EIGEN_ORDER_MAX,
+     .help = "order of the Chebyshev polynomial, even; 0: chosen (0)"},
+    {"restarts", QK_OPTION_UINT32, AT(eigen.restarts), "N", .max = QK_EIGEN_RESTARTS_MAX,
+     .help = "restarts at most; 0: chosen (0)"},
+    {"smear-links", QK_OPTION_TAKEN, .form = "SMEARING", .take = take_links,
+     .help = "smearing of the links of the Laplacian: ape:ALPHA,STEPS[,4d], stout:RHO,STEPS[,4d] "
+             "or hyp:A1,A2,A3[,STEPS]"},
+    {"values", QK_OPTION_TEXT, AT(values), "FILE", .help = "eigenvalues and residuals as HDF5"},
+    {"out", QK_OPTION_TEXT, AT(out), "FILE",
+     .help = "the vectors, as quarkctl solve writes fields"},
+    {"dtype", QK_OPTION_TAKEN, .form = "f64|f32", .take = take_dtype,
+     .help = "precision of --out (f64)"},
+    {"drop", QK_OPTION_FLAG, AT(drop), .help = "drop those of this name"},
+    {"list", QK_OPTION_FLAG, AT(list), .help = "list those that the setup has"},
+    {"progress", QK_OPTION_FLAG, AT(progress),
+     .help = "show progress even if stderr is not a terminal"},
+    {"NAME", QK_OPTION_ARGUMENT, .flags = OPTION_ARG_OPTIONAL, .offset = AT(name)},
+    {NULL, QK_OPTION_TABLE, AT(common), .table = &ctl_common_table},
+    {0},
+};
+static const qk_option_table_t table = {.row = rows, .group = 1, .finish = finish};
+
+/* ---- output ---------------------------------------------------------------------------------- */
+
+static const char *state_name(quark_eigen_state_t state) {
+  static const char *const name[] = {"being made", "kept", "returning"};
+  return state <= QUARK_EIGEN_RETURNING ? name[state] : "?";
+}
+
+static json_t *report_json(const quark_eigen_report_t *r) {
+  const char *kind = quark_eigen_kind_name(r->kind);
+  return json_pack("{s:s, s:s, s:s, s:I, s:o, s:s, s:o, s:o, s:o, s:o, s:I, s:I}", "name", r->name,
+                   "state", state_name(r->state), "kind", kind ? kind : "?", "count",
+                   (json_int_t)r->count, "tol", ctl_number(r->tol), "user", r->user, "lowest",
+                   ctl_number(r->lowest), "highest", ctl_number(r->highest), "residual",
+                   ctl_number(r->residual), "seconds", ctl_number(r->seconds), "device_bytes",
+                   (json_int_t)r->device_bytes, "host_bytes", (json_int_t)r->host_bytes);
+}
+
+static void print_report(const quark_eigen_report_t *r) {
+  printf("%s: %s   %u %s   tol %.3g", r->name, state_name(r->state), r->count,
+         quark_eigen_kind_name(r->kind) ? quark_eigen_kind_name(r->kind) : "?", r->tol);
+  if (!isnan(r->lowest))
+    printf("   %.6g to %.6g, residual %.2g   %.2f s   %.1f MiB", r->lowest, r->highest, r->residual,
+           r->seconds, (double)(r->device_bytes + r->host_bytes) / 1048576);
+  printf("%s%s\n", *r->user ? "   " : "", r->user);
+}
+
+static json_t *values_json(const found_t *f) {
+  json_t *list = json_array();
+  const size_t n = (size_t)f->eigen.count * (f->slices ? f->slices : 1);
+  for (size_t i = 0; f->pairs && i < n; i++)
+    json_array_append_new(
+        list, json_pack("[o, o]", ctl_number(f->pairs[2 * i]), ctl_number(f->pairs[2 * i + 1])));
+  return list;
+}
+
+static void print_values(const found_t *f) {
+  const size_t n = f->eigen.count;
+  printf("%s%6s %24s %12s\n", f->slices ? "   t " : "", "n", "eigenvalue", "residual");
+  for (size_t i = 0; i < n * (f->slices ? f->slices : 1); i++) {
+    if (f->slices) printf("%4zu ", i / n);
+    printf("%6zu %24.16g %12.3g\n", i % n, f->pairs[2 * i], f->pairs[2 * i + 1]);
+  }
+}
+
+static int print(const options_t *o, const found_t *f) {
+  if (o->common.json) {
+    json_t *object = report_json(&f->eigen);
+    json_object_set_new(object, "eigenvalues", values_json(f));
+    json_object_set_new(object, "out", o->out ? json_string(o->out) : json_null());
+    json_object_set_new(object, "values", o->values ? json_string(o->values) : json_null());
+    return ctl_print(object);
+  }
+  if (f->pairs) print_values(f);
+  print_report(&f->eigen);
+  if (o->values) printf("written %s\n", o->values);
+  if (o->out) printf("written %s\n", o->out);
+  return 0;
+}
+
+/* ---- computing ------------------------------------------------------------------------------- */
+
+static void show(ctl_progress_t *progress, const quark_eigen_progress_t *p) {
+  char text[160];
+  if (p->count == 0)
+    snprintf(text, sizeof text, "waiting");
+  else
+    snprintf(text, sizeof text, "%u of %u converged, restart %u, %.1f s", p->converged, p->count,
+             p->restart, p->seconds);
+  ctl_progress_line(progress, text);
+}
+
+/* Interrupted it cancels the request. */
+static int wait_for(const options_t *o, quark_connection_t *conn, uint64_t request,
+                    quark_result_t *result) {
+  ctl_progress_t progress;
+  quark_error_t err;
+  quark_code_t code;
+  bool cancelled = false;
+  ctl_progress_begin(&progress, 1, o->progress);
+  while ((code = quark_wait(conn, request, 0, POLL_MS, result, &err)) == QUARK_TIMEOUT) {
+    quark_eigen_progress_t p = {0};
+    if (quark_eigen_watch(conn, request, &p, NULL) == QUARK_OK) show(&progress, &p);
+    if (!ctl_interrupted() || cancelled) continue;
+    cancelled = true;
+    quark_cancel(conn, request, QUARK_ALL, NULL);
+  }
+  ctl_progress_end(&progress);
+  return code == QUARK_OK ? 0 : ctl_fail(&err);
+}
+
+static int make(const options_t *o, quark_connection_t *conn, found_t *f) {
+  quark_error_t err;
+  quark_result_t result;
+  char text[CTL_RESULT_MAX];
+  uint64_t request, bytes;
+  ctl_catch_signals();
+  if (quark_eigen(conn, &o->eigen, &request, &bytes, &err) != QUARK_OK) return ctl_fail(&err);
+  int code = wait_for(o, conn, request, &result);
+  if (code) return code;
+  if (result.status != QUARK_OK) {
+    ctl_complain("%s: %s", o->name, ctl_result_text(&result, text));
+    return ctl_interrupted() ? EXIT_AGAIN : EXIT_DATA;
+  }
+  f->pairs = malloc(bytes);
+  if (!f->pairs) {
+    ctl_complain("no memory for %" PRIu64 " eigenvalues", bytes / 16);
+    return EXIT_AGAIN;
+  }
+  if (quark_download(conn, request, 0, f->pairs, bytes, &err) != QUARK_OK) code = ctl_fail(&err);
+  quark_release(conn, request, NULL);
+  return code;
+}
+
+/* What the daemon says of those of this name. */
+static int look(const options_t *o, quark_connection_t *conn, found_t *f) {
+  quark_eigen_report_t list[QUARK_EIGEN_NAMES];
+  quark_error_t err;
+  uint32_t n;
+  if (quark_eigen_list(conn, NULL, list, &n, &err) != QUARK_OK) return ctl_fail(&err);
+  for (uint32_t i = 0; i < n; i++)
+    if (strcmp(list[i].name, o->name) == 0) f->eigen = list[i];
+  if (!*f->eigen.name) {
+    ctl_complain("setup %s has no eigenvectors %s", f->report.setup.name, o->name);
+    return EXIT_DATA;
+  }
+  if (f->eigen.kind == QUARK_EIGEN_LAPLACIAN) f->slices = f->report.setup.dims[3];
+  return 0;
+}
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+static int write_values(const options_t *o, const found_t *f) {
+  const quark_report_t *r = &f->report;
+  qk_eigenmeta_t meta = {.tolerance = f->eigen.tol, .plaquette = r->setup.plaquette};
+  qk_err_t err = {0};
+  for (int mu = 0; mu < 4; mu++) meta.dims[mu] = (int32_t)r->setup.dims[mu];
+  snprintf(meta.name, sizeof meta.name, "%s", f->eigen.name);
+  snprintf(meta.kind, sizeof meta.kind, "%s", quark_eigen_kind_name(f->eigen.kind));
+  snprintf(meta.gauge, sizeof meta.gauge, "%s", r->setup.gauge);
+  snprintf(meta.digest, sizeof meta.digest, "%016" PRIx64, r->setup.digest);
+  ctl_operator_canonical(r, meta.action);
+  memcpy(meta.boundary, r->setup.boundary, sizeof meta.boundary);
+  if (o->eigen.links.links) qk_smearing_print_links(&o->eigen.links, meta.links);
+  return qk_eigenfile_write(o->values, &meta, f->slices, f->eigen.count, f->pairs, &err) == QK_OK
+             ? 0
+             : ctl_fail_file(&err);
+}
+
+static void describe(const options_t *o, const quark_report_t *r, qk_h5meta_t *meta) {
+  ctl_describe_setup(r, meta);
+  snprintf(meta->kind, sizeof meta->kind, "eigenvectors");
+  snprintf(meta->basis, sizeof meta->basis, "%s", quark_basis_name(QUARK_DEGRAND_ROSSI));
+  snprintf(meta->normalisation, sizeof meta->normalisation, "mass");
+  snprintf(meta->source, sizeof meta->source, "%s", o->name);
+}
+
+/* Those from `first` on, fetched and written one by one. */
+static int write_block(const options_t *o, quark_connection_t *conn, const found_t *f,
+                       uint32_t first, uint32_t n, qk_fieldfile_t *file, void *field,
+                       size_t bytes) {
+  quark_params_t p;
+  quark_column_t column[BLOCK] = {0};
+  quark_error_t err;
+  qk_err_t file_err = {0};
+  uint64_t request;
+  int code = 0;
+  quark_params_init(&p);
+  p.nrhs = n;
+  p.source = QUARK_VECTOR;
+  p.work = QUARK_WORK_SMEAR;
+  p.vectors = o->name;
+  p.column = column;
+  p.dtype = o->f32 ? QUARK_F32 : QUARK_F64;
+  for (uint32_t i = 0; i < n; i++) {
+    column[i].vector = first + i;
+    column[i].t = f->slices ? -1 : 0;
+  }
+  if (quark_submit(conn, &p, &request, NULL, &err) != QUARK_OK) return ctl_fail(&err);
+  for (uint32_t i = 0; i < n && code == 0; i++) {
+    quark_result_t result;
+    char text[CTL_RESULT_MAX];
+    if (quark_wait(conn, request, i, -1, &result, &err) != QUARK_OK) {
+      code = ctl_fail(&err);
+    } else if (result.status != QUARK_OK) {
+      ctl_complain("vector %u: %s", first + i, ctl_result_text(&result, text));
+      code = EXIT_DATA;
+    } else if (quark_download(conn, request, i, field, bytes, &err) != QUARK_OK) {
+      code = ctl_fail(&err);
+    } else if (qk_fieldfile_write(file, first + i, field, false, &file_err) != QK_OK) {
+      code = ctl_fail_file(&file_err);
+    }
+    quark_ack(conn, request, (int32_t)i, NULL);
+  }
+  quark_release(conn, request, NULL);
+  return code;
+}
+
+static int write_vectors(const options_t *o, quark_connection_t *conn, const found_t *f) {
+  const int bits = o->f32 ? 32 : 64;
+  const uint32_t n = f->eigen.count;
+  qk_fieldfile_t *file = NULL;
+  qk_h5meta_t meta;
+  qk_err_t err = {0};
+  describe(o, &f->report, &meta);
+  if (qk_fieldfile_create(o->out, qk_field_format_of(o->out), &meta, bits, n, &file, &err) != QK_OK)
+    return ctl_fail_file(&err);
+  const size_t bytes = qk_fieldfile_rhs_bytes(file, bits);
+  void *field = malloc(bytes);
+  int code = field ? 0 : EXIT_AGAIN;
+  if (!field) ctl_complain("no memory for a vector");
+  for (uint32_t i = 0; i < n && code == 0 && !ctl_interrupted(); i += BLOCK)
+    code = write_block(o, conn, f, i, n - i < BLOCK ? n - i : BLOCK, file, field, bytes);
+  if (code == 0 && ctl_interrupted()) code = EXIT_AGAIN;
+  if (code == 0 && qk_fieldfile_commit(file, &err) != QK_OK) code = ctl_fail_file(&err);
+  free(field);
+  qk_fieldfile_close(file);
+  return code;
+}
+
+/* ---- the command ----------------------------------------------------------------------------- */
+
+static int list(const options_t *o, quark_connection_t *conn) {
+  quark_eigen_report_t report[QUARK_EIGEN_NAMES];
+  quark_error_t err;
+  uint32_t n;
+  if (quark_eigen_list(conn, NULL, report, &n, &err) != QUARK_OK) return ctl_fail(&err);
+  json_t *all = json_array();
+  for (uint32_t i = 0; i < n; i++) {
+    json_array_append_new(all, report_json(&report[i]));
+    if (!o->common.json) print_report(&report[i]);
+  }
+  if (o->common.json) return ctl_print(json_pack("{s:o}", "eigenvectors", all));
+  json_decref(all);
+  return 0;
+}
+
+static int drop(const options_t *o, quark_connection_t *conn) {
+  quark_error_t err;
+  if (quark_eigen_drop(conn, NULL, o->name, &err) != QUARK_OK) return ctl_fail(&err);
+  return o->common.json ? ctl_print(json_pack("{s:s}", "dropped", o->name)) : 0;
+}
+
+static int run(const options_t *o, quark_connection_t *conn, found_t *f) {
+  int code = ctl_report(&o->common, conn, false, &f->report);
+  if (code == 0 && o->out) code = ctl_operator_check(&f->report);
+  if (code == 0 && o->list) return list(o, conn);
+  if (code == 0 && o->drop) return drop(o, conn);
+  if (code == 0 && o->eigen.count > 0) code = make(o, conn, f);
+  if (code == 0) code = look(o, conn, f);
+  if (code == 0 && o->values) code = write_values(o, f);
+  if (code == 0 && o->out) code = write_vectors(o, conn, f);
+  return code ? code : print(o, f);
+}
+
+int ctl_eigen(int argc, char **argv) {
+  static const char about[] =
+      "Has the daemon compute the lowest eigenvectors of its setup and keep them under a name: for "
+      "solves that begin with them, as sources, or for a file.\v"
+      "They stay until --drop, or until the setup ends. Exit codes: 65 they did not converge, 69 "
+      "no daemon, 75 try again later.";
+  options_t o = {0};
+  found_t f = {0};
+  quark_connection_t *conn;
+  quark_eigen_params_init(&o.eigen);
+  o.eigen.count = 0;
+  ctl_common_init(&o.common);
+  qk_options_parse(&table, "NAME", about, argc, argv, &o);
+  o.eigen.name = o.name;
+  int code = ctl_connect(&o.common, NULL, false, &conn);
+  if (code) return code;
+  code = run(&o, conn, &f);
+  free(f.pairs);
+  quark_close(conn);
+  return code;
+}

@@ -1,0 +1,374 @@
+#include "daemon/front/service/eigen.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/base/assert.h"
+#include "daemon/base/log.h"
+#include "daemon/base/mem.h"
+#include "daemon/base/utf8.h"
+#include "daemon/front/engines/eigen_path.h"
+#include "daemon/front/service/queue.h"
+#include "proto/control.h"
+#include "proto/eigen_check.h"
+
+static const double LOOK_AGAIN = 0.25; /* seconds, for vectors that are on their way */
+
+#define EACH(set, setup)                                                                           \
+  for (qk_link_t *l_ = (setup)->eigen.next, *next_ = l_->next; l_ != &(setup)->eigen;              \
+       l_ = next_, next_ = l_->next)                                                               \
+    for (qk_eigen_set_t *set = QK_HOLDER(l_, qk_eigen_set_t, link); set; set = NULL)
+
+/* ---- sets ------------------------------------------------------------------------------------ */
+
+qk_eigen_set_t *qk_eigen_find(const qk_setup_t *setup, const char *name) {
+  EACH(set, setup) if (strcmp(set->problem->name, name) == 0) return set;
+  return NULL;
+}
+
+static void free_set(qk_eigen_set_t *set) {
+  qk_link_remove(&set->link);
+  if (set->problem) quark__eigen_problem__free_unpacked(set->problem, NULL);
+  qk_free(set);
+}
+
+static qk_eigen_set_t *add(qk_setup_t *setup, const Quark__EigenProblem *problem, const char *user,
+                           Quark__EigenState state, qk_err_t *err) {
+  qk_eigen_set_t *set = qk_calloc(1, sizeof *set);
+  if (set) qk_link_init(&set->link);
+  if (set) set->problem = (Quark__EigenProblem *)qk_control_copy(&problem->base);
+  if (!set || !set->problem) {
+    if (set) free_set(set);
+    qk_fail(err, QK_NO_MEMORY, "no memory for eigenvectors");
+    return NULL;
+  }
+  set->state = state;
+  snprintf(set->user, sizeof set->user, "%s", user);
+  snprintf(set->user_shown, sizeof set->user_shown, "%s", user);
+  qk_utf8_clean(set->user_shown);
+  qk_list_append(&setup->eigen, &set->link);
+  return set;
+}
+
+/* ---- journal: "eigen SETUP NAME" = "USER PROBLEM", both in hexadecimal digits ---------------- */
+
+enum { KEY_BYTES = sizeof QK_EIGEN_NOTE + 24 + QK_EIGEN_NAME_MAX };
+
+static void write_key(const qk_setup_t *setup, const char *name, char key[KEY_BYTES]) {
+  snprintf(key, KEY_BYTES, "%s%lld %s", QK_EIGEN_NOTE, (long long)setup->id, name);
+}
+
+static char *write_hex(char *to, const uint8_t *data, size_t bytes) {
+  for (size_t i = 0; i < bytes; i++) to += sprintf(to, "%02x", data[i]);
+  return to;
+}
+
+static void note(const qk_setup_t *setup, const qk_eigen_set_t *set) {
+  char key[KEY_BYTES];
+  size_t bytes;
+  uint8_t *packed = qk_control_pack(&set->problem->base, &bytes);
+  const size_t user = strlen(set->user);
+  char *value = packed ? malloc(2 * (user + bytes) + 2) : NULL;
+  if (value) {
+    char *at = write_hex(value, (const uint8_t *)set->user, user);
+    *at++ = ' ';
+    *write_hex(at, packed, bytes) = '\0';
+    write_key(setup, set->problem->name, key);
+    qk_journal_note_soon(setup->service->journal, key, value);
+  }
+  free(value);
+  free(packed);
+}
+
+static void forget_note(const qk_setup_t *setup, const char *name) {
+  char key[KEY_BYTES];
+  write_key(setup, name, key);
+  qk_journal_note_soon(setup->service->journal, key, NULL);
+}
+
+static int digit(char c) {
+  return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* The bytes up to the end or a blank; -1: they are none, or too many. */
+static int read_hex(const char *text, uint8_t *to, int most) {
+  int n = 0;
+  for (; *text && *text != ' '; text += 2, n++) {
+    if (n == most || digit(text[0]) < 0 || digit(text[1]) < 0) return -1;
+    to[n] = (uint8_t)(digit(text[0]) * 16 + digit(text[1]));
+  }
+  return n;
+}
+
+/* Of a note, as it says; NULL: it does not fit. */
+static Quark__EigenProblem *read_note(const char *value, char user[QK_USER_MAX + 1]) {
+  uint8_t data[QK_EIGEN_PACKED_MAX];
+  const char *blank = strchr(value, ' ');
+  const int n = blank ? read_hex(value, (uint8_t *)user, QK_USER_MAX) : -1;
+  const int bytes = n < 0 ? -1 : read_hex(blank + 1, data, sizeof data);
+  if (bytes <= 0) return NULL;
+  user[n] = '\0';
+  return quark__eigen_problem__unpack(NULL, (size_t)bytes, data);
+}
+
+static qk_setup_t *with_id(const qk_service_t *service, int64_t id) {
+  for (int m = 0; m < QK_SETUPS_MAX; m++)
+    if (service->setup[m] && service->setup[m]->id == id) return service->setup[m];
+  return NULL;
+}
+
+/* A set of a setup that is not there any more goes. */
+static bool on_note(void *arg, const char *key, const char *value, qk_err_t *why) {
+  qk_service_t *service = arg;
+  char user[QK_USER_MAX + 1], text[QK_WHY];
+  long long id = -1;
+  int end = 0;
+  Quark__EigenProblem *p = read_note(value, user);
+  const bool read = p && sscanf(key + strlen(QK_EIGEN_NOTE), "%lld %n", &id, &end) == 1 &&
+                    end > 0 && strcmp(key + strlen(QK_EIGEN_NOTE) + end, p->name) == 0;
+  qk_setup_t *setup = read ? with_id(service, id) : NULL;
+  if (!read) qk_fail(why, QK_BAD_FORMAT, "value = %.80s: not of eigenvectors", value);
+  if (read && !setup) qk_journal_note_soon(service->journal, key, NULL);
+  if (read && qk_eigen_check_name("name", p->name, text) != QK_OK) /* it is part of a path */
+    qk_fail(why, QK_BAD_FORMAT, "%s", text);
+  if (setup && why->code == QK_OK) add(setup, p, user, QUARK__EIGEN_STATE__EIGEN_RETURNING, why);
+  if (p) quark__eigen_problem__free_unpacked(p, NULL);
+  return why->code == QK_OK;
+}
+
+qk_status_t qk_eigen_bring_back(qk_service_t *service, qk_err_t *err) {
+  return qk_journal_each_note(service->journal, QK_EIGEN_NOTE, on_note, service, err);
+}
+
+/* ---- going ----------------------------------------------------------------------------------- */
+
+static void remove_file(const qk_setup_t *setup, const char *name) {
+  char path[QK_PATH_MAX + 1];
+  qk_eigen_path(&setup->settings, setup->site_name, name, path);
+  if (path[0]) unlink(path);
+}
+
+/* With its file, and out of the journal. */
+static void drop(qk_setup_t *setup, qk_eigen_set_t *set) {
+  if (set == setup->returning) setup->returning = NULL;
+  forget_note(setup, set->problem->name);
+  remove_file(setup, set->problem->name);
+  free_set(set);
+}
+
+void qk_eigen_forget(qk_setup_t *setup) {
+  EACH(set, setup) drop(setup, set);
+}
+
+void qk_eigen_free(qk_setup_t *setup) {
+  EACH(set, setup) free_set(set);
+}
+
+typedef struct users {
+  const char *name;
+  int64_t open;
+} users_t;
+
+static void count_users(qk_service_t *service, qk_job_t *job, void *arg) {
+  users_t *users = arg;
+  (void)service;
+  if (strcmp(job->vectors, users->name) == 0) users->open += job->nrhs - job->ended;
+}
+
+static qk_status_t check_drop(qk_setup_t *setup, const qk_eigen_set_t *set,
+                              const qk_viewer_t *viewer, qk_err_t *err) {
+  const char *name = set->problem->name;
+  if (!viewer->operates && (!viewer->user || strcmp(viewer->user, set->user) != 0))
+    return qk_fail(err, QK_DENIED,
+                   "eigenvectors %s are those of %s: to drop them needs the role operate", name,
+                   *set->user_shown ? set->user_shown : "a user without a name");
+  if (set->state == QUARK__EIGEN_STATE__EIGEN_MAKING)
+    return qk_fail(err, QK_BUSY, "eigenvectors %s are being made: cancel the request", name);
+  if (set == setup->returning)
+    return qk_fail(err, QK_BUSY, "eigenvectors %s are being read by the engine: try again later",
+                   name);
+  users_t users = {.name = name};
+  qk_queue_each_job(setup, count_users, &users);
+  if (users.open == 0) return QK_OK;
+  return qk_fail(err, QK_BUSY,
+                 "eigenvectors %s: %lld right-hand sides that use them have not ended", name,
+                 (long long)users.open);
+}
+
+static qk_status_t say_unknown(const qk_setup_t *setup, const char *field, const char *name,
+                               qk_err_t *err) {
+  char quoted[QK_EIGEN_NAME_MAX + 1], list[256] = "";
+  size_t n = 0;
+  EACH(set, setup) {
+    if (n + strlen(set->problem->name) + 3 < sizeof list)
+      n += (size_t)snprintf(list + n, sizeof list - n, "%s%s", n ? ", " : "", set->problem->name);
+  }
+  qk_err_quote(name, quoted, sizeof quoted);
+  return qk_fail(err, QK_NOT_FOUND, "%s = \"%s\": setup %s has no eigenvectors of this name%s%s",
+                 field, quoted, setup->name, n ? "; it has " : "", list);
+}
+
+static void tell_drop(const qk_setup_t *setup, const char *name) {
+  size_t bytes;
+  uint8_t *message = qk_engine_encode_eigen_drop(name, &bytes);
+  qk_supervisor_send(setup->supervisor, message, bytes);
+}
+
+qk_setup_t *qk_eigen_drop(qk_service_t *service, const qk_viewer_t *viewer,
+                          const Quark__EigenDrop *message, qk_err_t *err) {
+  qk_setup_t *setup = qk_setups_find(service, viewer, message->setup, err);
+  qk_eigen_set_t *set = setup ? qk_eigen_find(setup, message->name) : NULL;
+  if (!setup) return NULL;
+  if (!set) say_unknown(setup, "name", message->name, err);
+  if (set && check_drop(setup, set, viewer, err) == QK_OK) {
+    qk_info("setups", "%s: eigenvectors %s are dropped", setup->name, message->name);
+    if (qk_supervisor_state(setup->supervisor) == QK_SUPERVISOR_READY)
+      tell_drop(setup, message->name);
+    drop(setup, set);
+    return setup;
+  }
+  return NULL;
+}
+
+/* ---- requests -------------------------------------------------------------------------------- */
+
+qk_status_t qk_eigen_may_have(const qk_setup_t *setup, const Quark__EigenProblem *problem,
+                              const char *user, qk_err_t *err) {
+  const qk_eigen_set_t *same = qk_eigen_find(setup, problem->name);
+  int n = 0, own = 0;
+  if (same)
+    return qk_fail(err, QK_BAD_ARGUMENT,
+                   "name = %s: setup %s has eigenvectors of this name (%s): drop them first, or "
+                   "choose another",
+                   problem->name, setup->name,
+                   same->state == QUARK__EIGEN_STATE__EIGEN_MAKING ? "being made" : "kept");
+  EACH(set, setup) {
+    n++;
+    own += strcmp(set->user, user) == 0;
+  }
+  if (own >= QK_USER_EIGEN_MAX)
+    return qk_fail(err, QK_BUSY,
+                   "%d names of this user have eigenvectors of setup %s, the limit is %d: drop one",
+                   own, setup->name, QK_USER_EIGEN_MAX);
+  if (n < QK_EIGEN_NAMES_MAX) return QK_OK;
+  return qk_fail(err, QK_BUSY, "%d names have eigenvectors of setup %s, the limit is %d: drop one",
+                 n, setup->name, QK_EIGEN_NAMES_MAX);
+}
+
+static qk_status_t bind_problem(qk_job_t *job, qk_err_t *err) {
+  if (job->rhs[0].state >= QK_RHS_ENDED) return QK_OK;
+  const char *user = qk_sched_user_name(job->user);
+  qk_status_t status = qk_eigen_may_have(job->setup, job->problem, user, err);
+  if (status == QK_OK &&
+      !add(job->setup, job->problem, user, QUARK__EIGEN_STATE__EIGEN_MAKING, err))
+    status = err->code;
+  return status;
+}
+
+static qk_status_t bind_sources(const qk_job_t *job, qk_err_t *err) {
+  const qk_eigen_set_t *set = qk_eigen_find(job->setup, job->vectors);
+  if (job->ended == job->nrhs) return QK_OK;
+  if (!set) return say_unknown(job->setup, "vectors", job->vectors, err);
+  if (set->state == QUARK__EIGEN_STATE__EIGEN_MAKING)
+    return qk_fail(err, QK_BUSY, "vectors = %s: they are being made: wait for their request",
+                   job->vectors);
+  const bool slices = set->problem->kind == QUARK__EIGEN_KIND__EIGEN_LAPLACIAN;
+  for (uint32_t i = 0; i < job->nrhs; i++) {
+    const Quark__Column *c = &job->column[i];
+    if (c->vector >= set->problem->count)
+      return qk_fail(err, QK_BAD_ARGUMENT, "column %u: vector = %u is outside 0 .. %u of %s", i,
+                     c->vector, set->problem->count - 1, job->vectors);
+    if (slices ? c->slice > 0 : c->t > 0 || c->spin > 0)
+      return qk_fail(err, QK_BAD_ARGUMENT, "column %u: %s: those of %s have none", i,
+                     slices ? "slice" : "t and spin", job->vectors);
+  }
+  return QK_OK;
+}
+
+qk_status_t qk_eigen_bind(qk_job_t *job, qk_err_t *err) {
+  if (job->problem) return bind_problem(job, err);
+  return job->vectors[0] && !job->joined ? bind_sources(job, err) : QK_OK;
+}
+
+void qk_eigen_ended(const qk_rhs_t *rhs) {
+  const qk_job_t *job = rhs->job;
+  qk_eigen_set_t *set = job->problem ? qk_eigen_find(job->setup, job->problem->name) : NULL;
+  if (!set || set->state != QUARK__EIGEN_STATE__EIGEN_MAKING) return;
+  if (rhs->outcome.status == QK_OK) {
+    set->state = QUARK__EIGEN_STATE__EIGEN_KEPT;
+    note(job->setup, set);
+  } else {
+    drop(job->setup, set);
+  }
+}
+
+/* ---- engines --------------------------------------------------------------------------------- */
+
+void qk_eigen_return(qk_setup_t *setup) {
+  EACH(set, setup) {
+    if (set->state == QUARK__EIGEN_STATE__EIGEN_KEPT)
+      set->state = QUARK__EIGEN_STATE__EIGEN_RETURNING;
+  }
+}
+
+void qk_eigen_lost(qk_setup_t *setup) {
+  setup->returning = NULL;
+}
+
+void qk_eigen_feed(qk_setup_t *setup) {
+  if (setup->returning || setup->inflight[QK_EIGEN_ENTRY].rhs) return;
+  EACH(set, setup) {
+    char path[QK_PATH_MAX + 1];
+    size_t bytes;
+    if (set->state != QUARK__EIGEN_STATE__EIGEN_RETURNING) continue;
+    qk_eigen_path(&setup->settings, setup->site_name, set->problem->name, path);
+    uint8_t *message =
+        qk_engine_encode_eigen(setup->serial + 1, set->problem, NULL, path, true, &bytes);
+    if (!qk_supervisor_send(setup->supervisor, message, bytes)) return;
+    setup->returning = set;
+    setup->returning_serial = ++setup->serial;
+    return;
+  }
+}
+
+bool qk_eigen_is_there(qk_service_t *service, qk_rhs_t *rhs) {
+  const qk_job_t *job = rhs->job;
+  if (!job->vectors[0]) return true;
+  const qk_eigen_set_t *set = qk_eigen_find(job->setup, job->vectors);
+  if (set && set->state == QUARK__EIGEN_STATE__EIGEN_KEPT) return true;
+  if (set) {
+    qk_queue_wait_until(rhs, qk_service_now(service) + LOOK_AGAIN);
+    return false;
+  }
+  qk_queue_end(service, rhs, QK_NOT_FOUND, "its eigenvectors were lost with the engine");
+  qk_queue_settle(rhs);
+  return false;
+}
+
+void qk_eigen_measure(qk_eigen_set_t *set, const Quark__Engine__EigenDone *done) {
+  set->measured = true;
+  set->lowest = done->lowest;
+  set->highest = done->highest;
+  set->residual = done->residual;
+  set->seconds = done->seconds;
+  set->device_bytes = done->device_bytes;
+  set->host_bytes = done->host_bytes;
+}
+
+void qk_eigen_returned(qk_setup_t *setup, const Quark__Engine__EigenDone *done) {
+  qk_eigen_set_t *set = setup->returning;
+  setup->returning = NULL;
+  if (done->status == QK_OK) {
+    const double seconds = set->seconds;
+    const bool measured = set->measured;
+    qk_eigen_measure(set, done);
+    if (measured) set->seconds = seconds; /* that they took, not to read them */
+    set->state = QUARK__EIGEN_STATE__EIGEN_KEPT;
+    return;
+  }
+  qk_warn("setups", "%s: eigenvectors %s are gone: %s: %s", setup->name, set->problem->name,
+          qk_status_name((qk_status_t)done->status), done->text ? done->text : "");
+  drop(setup, set);
+}
