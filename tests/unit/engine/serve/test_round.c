@@ -99,6 +99,101 @@ Test(round, an_upload_has_the_slab_that_the_front_names) {
   expect_fill_refused(&m, "slab_first, slab_count: both, of an upload");
 }
 
+/* ---- eigenvectors ---- */
+
+Test(round, a_fill_of_an_eigenvector_comes_out_as_it_went_in) {
+  qk_err_t err = {0};
+  qk_fill_t f;
+  Quark__Column c = QUARK__COLUMN__INIT;
+  c.vector = 17;
+  c.slice = 3;
+  Quark__Engine__Fill m = good_fill(QUARK__SOURCE_KIND__SOURCE_VECTOR, &c);
+  m.vectors = "low.1";
+  cr_assert_eq(qk_fill_parse(&m, 4, true, 1, &f, &err), QK_OK, "%s", err.text);
+  cr_expect(!f.upload && f.vector == 17 && f.slice == 3 && f.component == 1);
+  cr_expect_str_eq(f.vectors, "low.1");
+  c.flavour = -1;
+  expect_fill_refused(&m, "flavour of a column = -1");
+  cr_assert_eq(qk_fill_parse(&m, 4, true, 2, &f, &err), QK_OK, "%s", err.text);
+  cr_expect_eq(f.component, -1);
+  c.flavour = 0;
+  c.vector = QK_EIGEN_COUNT_MAX;
+  expect_fill_refused(&m, "vector, slice = 4096, 3");
+  c.vector = 0;
+  c.slice = UINT32_MAX;
+  expect_fill_refused(&m, "vector, slice = 0, 4294967295");
+  c.slice = 0;
+  m.vectors = "../low";
+  expect_fill_refused(&m, "vectors of 6 bytes");
+  m.vectors = NULL;
+  expect_fill_refused(&m, "column, vectors");
+  m.vectors = "low";
+  m.column = NULL;
+  expect_fill_refused(&m, "column, vectors");
+}
+
+static void expect_eigen_refused(const Quark__Engine__Eigen *m, const char *words) {
+  static const int dims[4] = {4, 6, 8, 16};
+  qk_err_t err = {0};
+  qk_eigen_order_t order, before;
+  memset(&order, 0x5a, sizeof order);
+  before = order;
+  cr_expect_neq(qk_eigen_parse(m, dims, 1, &order, &err), QK_OK, "%s", words);
+  cr_expect(strstr(err.text, words) != NULL, "'%s' where '%s' was expected", err.text, words);
+  cr_expect(memcmp(&order, &before, sizeof order) == 0, "%s", words);
+}
+
+Test(round, an_eigen_comes_out_as_it_went_in) {
+  static const int dims[4] = {4, 6, 8, 16};
+  char path[QK_PATH_MAX + 2];
+  qk_err_t err = {0};
+  qk_eigen_order_t o;
+  Quark__Smearing links = good_smearing();
+  Quark__EigenProblem p = QUARK__EIGEN_PROBLEM__INIT;
+  Quark__Engine__Eigen m = QUARK__ENGINE__EIGEN__INIT;
+  m.serial = 9;
+  m.problem = &p;
+  m.file = "/state/eigen/low";
+  m.shm_out = "/out";
+  p.name = "low";
+  p.kind = QUARK__EIGEN_KIND__EIGEN_GAMMA5;
+  p.count = 20;
+  p.tol = 1e-9;
+  p.space = 64;
+  p.order = 30;
+  p.restarts = 7;
+  cr_assert_eq(qk_eigen_parse(&m, dims, 1, &o, &err), QK_OK, "%s", err.text);
+  cr_expect(o.serial == 9 && !o.restore && o.problem.kind == 1 && o.problem.count == 20);
+  cr_expect(o.problem.space == 64 && o.problem.order == 30 && o.problem.restarts == 7);
+  cr_expect(o.problem.tol == 1e-9 && o.problem.links[0] == '\0');
+  cr_expect_str_eq(o.name, "low");
+  cr_expect_str_eq(o.file, "/state/eigen/low");
+  cr_expect_str_eq(o.shm_out, "/out");
+  p.kind = QUARK__EIGEN_KIND__EIGEN_LAPLACIAN;
+  p.links = &links;
+  cr_assert_eq(qk_eigen_parse(&m, dims, 1, &o, &err), QK_OK, "%s", err.text);
+  const qk_eigen_order_t hyp = o;
+  links.link_steps = 3;
+  cr_assert_eq(qk_eigen_parse(&m, dims, 1, &o, &err), QK_OK, "%s", err.text);
+  cr_expect_str_neq(o.problem.links, hyp.problem.links);
+  p.kind = QUARK__EIGEN_KIND__EIGEN_NORMAL;
+  expect_eigen_refused(&m, "links");
+  p.links = NULL;
+  p.tol = NAN;
+  expect_eigen_refused(&m, "tol = nan");
+  p.tol = 1e-9;
+  p.count = UINT32_MAX;
+  expect_eigen_refused(&m, "count = 4294967295");
+  p.count = 20;
+  memset(path, 'a', sizeof path);
+  path[sizeof path - 1] = '\0';
+  m.file = path;
+  expect_eigen_refused(&m, "file has ");
+  m.file = NULL;
+  m.shm_out = path;
+  expect_eigen_refused(&m, "shm_out has ");
+}
+
 /* ---- work and parity ---- */
 
 Test(round, work_needs_no_tolerance_and_a_solve_does) {
