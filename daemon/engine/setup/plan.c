@@ -163,7 +163,7 @@ static int64_t solver_work(const qk_plan_input_t *in, const qk_geom_t *geom, int
   }
   const int64_t updating = (compact ? 2 + 1 : 2 * beside) * half + beneath;
   const bool five = geom->ls > 1;
-  const int measured = five ? (QK_PROPAGATOR_COLUMNS + geom->ls - 1) / geom->ls : 0;
+  const int measured = five ? (QK_TILE + geom->ls) / geom->ls : 0; /* two tiles of columns */
   const int64_t ending =
       max(full + 2 * more * half, five ? 2 * field(geom, QK_DOUBLE, measured, QK_FULL) : 0);
   const int64_t entering = five ? full + half + (compact ? half : 0) : 0;

@@ -177,6 +177,13 @@ void qk_sums_destroy(qk_sums_t *s) {
   qk_free(s);
 }
 
+_Static_assert((int)COLUMNS > QK_TILE && (int)COLUMNS <= 2 * QK_TILE, "two tiles of columns");
+
+/* Right-hand sides of a field that has as many tiles, or more (setup/plan.c: solver_work). */
+static int room_for(int ls) {
+  return (QK_TILE + ls) / ls;
+}
+
 /* ---- sums ------------------------------------------------------------------------------------ */
 
 static void make(const qk_sums_t *s, const columns_t *c, const qk_field_t *eta, const qk_field_t *x,
@@ -261,7 +268,7 @@ static void write(const qk_sums_t *s, double *out) {
 qk_status_t qk_sums_take(qk_sums_t *s, qk_work_t *work, const qk_field_t *eta, const qk_field_t *x,
                          double *out) {
   const qk_device_t *dev = s->base->dev;
-  const int nrhs = (COLUMNS + s->ls - 1) / s->ls; /* which have as many columns, or more */
+  const int nrhs = room_for(s->ls);
   qk_field_t *room[2], part[2];
   for (int i = 0; i < 2; i++) {
     room[i] = qk_work_take(work, QK_DOUBLE, nrhs, QK_FULL);
