@@ -4,9 +4,11 @@
  */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "daemon/base/mem.h"
 #include "daemon/front/job/job.h"
+#include "daemon/front/state/journal.h"
 #include "proto/control.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -77,6 +79,25 @@ static void contract(const Quark__Contract *c) {
   promise(budget.used == 0 && qk_mem_bytes() == 0);
 }
 
+static void eigen(const Quark__Eigen *e) {
+  static const qk_shape_t shape = {{2, 4, 6, 8}, QK_SITE_REALS, QK_PROPAGATOR_COLUMNS};
+  qk_budget_t budget = {.limit = 1ll << 40};
+  const qk_terms_t terms = {.shape = &shape, .budget = &budget};
+  qk_err_t err = {0};
+  qk_job_t *job;
+  if (qk_job_check_eigen(e, &shape, &err) != QK_OK) {
+    promise(err.text[0] && err.code != QK_OK);
+    return;
+  }
+  promise(strlen(e->problem->name) <= QK_EIGEN_NAME_MAX && !strchr(e->problem->name, '/'));
+  promise(e->problem->count >= 1 && e->problem->count <= QK_EIGEN_COUNT_MAX);
+  promise(protobuf_c_message_get_packed_size(&e->problem->base) <= QK_EIGEN_PACKED_MAX);
+  if (qk_job_create_eigen(e, &terms, &job, &err) != QK_OK) return;
+  promise(budget.used == qk_job_cost_eigen(e, &shape) && job->field_bytes > 0);
+  qk_job_destroy(job);
+  promise(budget.used == 0 && qk_mem_bytes() == 0);
+}
+
 static void field_open(const Quark__FieldOpen *open) {
   qk_sched_t sched;
   qk_budget_t budget = {.limit = 1ll << 40};
@@ -111,6 +132,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     for (uint32_t n = 1; client->body_case == QUARK__CLIENT_MESSAGE__BODY_SUBMIT && n <= 2; n++)
       submit(client->submit, n);
     if (client->body_case == QUARK__CLIENT_MESSAGE__BODY_CONTRACT) contract(client->contract);
+    if (client->body_case == QUARK__CLIENT_MESSAGE__BODY_EIGEN) eigen(client->eigen);
     if (client->body_case == QUARK__CLIENT_MESSAGE__BODY_FIELD_OPEN) field_open(client->field_open);
     quark__client_message__free_unpacked(client, NULL);
   }

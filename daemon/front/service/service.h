@@ -18,8 +18,8 @@
 typedef struct qk_counters {
   uint64_t accepted, rejected, converged, failed, cancelled, lost;
   uint64_t contracted; /* contractions, and requests of eigenvectors */
-  uint64_t fields; /* that were taken */
-  uint64_t redone; /* put back into the queue when an engine was lost */
+  uint64_t fields;     /* that were taken */
+  uint64_t redone;     /* put back into the queue when an engine was lost */
   uint64_t iterations, applications, bytes_in, bytes_out, dropped;
   uint64_t denied;      /* messages over the role of their sender */
   uint64_t refused;     /* connections whose key is not authorised */
