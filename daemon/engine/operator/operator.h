@@ -122,7 +122,7 @@ typedef struct qk_flavours {
 struct qk_operator {
   const qk_operator_ops_t *ops;
   const qk_device_t *dev;
-  qk_work_t *work;    /* borrowed: intermediate fields */
+  qk_work_t *work; /* borrowed: intermediate fields */
   /* Where fields of the user's problem are others than those of M: of four dimensions, where M has
    * five. NULL: they are the same. */
   const qk_device_t *outer;
