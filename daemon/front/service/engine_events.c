@@ -18,7 +18,7 @@ static void count(qk_stats_t *stats, const qk_rhs_t *rhs) {
   const qk_outcome_t *o = &rhs->outcome;
   qk_stats_phase(stats, QK_PHASE_SOLVE, rhs->ended_at - rhs->started_at);
   if (qk_job_solves(rhs->job) && (o->status == QK_OK || o->status == QK_NOT_CONVERGED))
-    qk_stats_solved(stats, o);
+    qk_stats_solved(stats, o->iterations, o->true_residual);
 }
 
 /* The entry is free again; a job that only waited for it goes. */

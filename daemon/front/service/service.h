@@ -10,7 +10,7 @@
 #include "daemon/front/host/loop.h"
 #include "daemon/front/job/kept.h"
 #include "daemon/front/job/session.h"
-#include "daemon/front/job/stats.h"
+#include "daemon/front/measure/stats.h"
 #include "daemon/front/state/spill.h"
 #include "daemon/front/storage/aside.h"
 #include "daemon/front/storage/file_io.h"

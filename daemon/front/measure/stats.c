@@ -1,4 +1,4 @@
-#include "daemon/front/job/stats.h"
+#include "daemon/front/measure/stats.h"
 
 #include <math.h>
 
@@ -26,7 +26,7 @@ void qk_stats_phase(qk_stats_t *stats, qk_phase_t phase, double seconds) {
   add(&stats->seconds[phase], &QK_STATS_SECONDS, seconds);
 }
 
-void qk_stats_solved(qk_stats_t *stats, const qk_outcome_t *outcome) {
-  add(&stats->iterations, &QK_STATS_ITERATIONS, (double)outcome->iterations);
-  add(&stats->residual, &QK_STATS_RESIDUALS, outcome->true_residual);
+void qk_stats_solved(qk_stats_t *stats, uint64_t iterations, double true_residual) {
+  add(&stats->iterations, &QK_STATS_ITERATIONS, (double)iterations);
+  add(&stats->residual, &QK_STATS_RESIDUALS, true_residual);
 }

@@ -4,7 +4,7 @@
 #ifndef QK_FRONT_STATS_H
 #define QK_FRONT_STATS_H
 
-#include "daemon/front/job/job.h"
+#include <stdint.h>
 
 /* Where a right-hand side spends its time. */
 typedef enum qk_phase {
@@ -38,6 +38,6 @@ typedef struct qk_stats {
 
 void qk_stats_phase(qk_stats_t *stats, qk_phase_t phase, double seconds);
 /* Of a solve that has ended with a solution. */
-void qk_stats_solved(qk_stats_t *stats, const qk_outcome_t *outcome);
+void qk_stats_solved(qk_stats_t *stats, uint64_t iterations, double true_residual);
 
 #endif
