@@ -184,7 +184,7 @@ Test(operator_text, what_is_wrong_is_named_with_what_is_accepted) {
       {"wilson", {{"mass", "0.1x"}}, "mass = 0.1x: must be a number above -4"},
       {"wilson", {{"mass", "0.1,0.2"}}, "mass = 0.1,0.2: must be a number above -4"},
       {"wilson", {{"mass", "\x01"}}, "mass = ?: must be a number above -4"},
-      {"wilson", {{"mass", longest}}, "mass: a value of 1201 bytes, and the limit is 1200"},
+      {"wilson", {{"mass", longest}}, "mass: a value of 701 bytes, and the limit is 700"},
       {"wilson", {{"kappa", "0"}}, "kappa = 0: must be a number above 0 and at most 1e+06"},
       {"wilson", {{"kappa", "-0.1"}}, "kappa = -0.1: must be a number above 0"},
       {"wilson", {{"kappa", "x"}}, "kappa = x: must be a number above 0"},
