@@ -6,8 +6,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "client/quarkctl/deflation.h"
 #include "client/cli/operator.h"
+#include "client/quarkctl/deflation.h"
 #include "proto/choices.h"
 #include "proto/limits.h"
 

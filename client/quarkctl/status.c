@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "client/quarkctl/deflation.h"
 #include "client/cli/operator.h"
+#include "client/quarkctl/deflation.h"
 #include "proto/counters.h"
 #include "proto/limits.h"
 
