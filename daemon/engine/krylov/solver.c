@@ -65,7 +65,7 @@ const double *qk_solver_factor(qk_solver_t *s, int i, double value) {
 
 /* Bytes of a mask: one for each column of the block. */
 static size_t columns_of(const qk_solver_t *s) {
-  return (size_t)(s->nslot * qk_geom_slices(s->dev->geom));
+  return (size_t)s->nslot * (size_t)qk_geom_slices(s->dev->geom);
 }
 
 static qk_status_t move_mask(const qk_solver_t *s, size_t at) {
