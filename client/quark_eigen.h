@@ -17,7 +17,8 @@ extern "C" {
 typedef enum quark_eigen_kind {
   QUARK_EIGEN_NORMAL = 0,   /* Mhat^+ Mhat, on even sites */
   QUARK_EIGEN_GAMMA5 = 1,   /* gamma_5 M: those of least modulus */
-  QUARK_EIGEN_LAPLACIAN = 2 /* minus the Laplacian in space, of each time slice by itself */
+  QUARK_EIGEN_LAPLACIAN = 2 /* minus the Laplacian in space, of each time slice by itself. No
+                                engine computes it yet: QUARK_UNSUPPORTED */
 } quark_eigen_kind_t;
 
 /* "normal", "gamma5", "laplacian"; NULL for others. The text is static. */
