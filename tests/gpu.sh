@@ -278,6 +278,10 @@ if [ -n "$sanitizer" ]; then
         "$path" --jobs 8
     fi
   done
+  path=$(program test_kernels_fifth)
+  if [ -n "$path" ]; then
+    check 'racecheck fifth' "$sanitizer" --target-processes all --tool racecheck --error-exitcode 9 "$path" --jobs 8
+  fi
   # What the benchmarks do not call: links in and out, boxes of the halo, sources and columns, sums into what is fresh.
   for name in test_gaugefield test_kernels_columns test_kernels_multi; do
     path=$(program $name)

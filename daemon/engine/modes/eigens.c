@@ -273,8 +273,8 @@ static qk_status_t choose(qk_eigens_t *s, qk_err_t *err) {
                              .restarts = p->restarts ? p->restarts : QK_EIGEN_RESTARTS_MAX,
                              .seed = 1};
   if (p->kind == QUARK__EIGEN_KIND__EIGEN_LAPLACIAN)
-    return qk_fail(err, QK_UNSUPPORTED, "kind = %d: this engine has no eigenvectors of it",
-                   p->kind);
+    return qk_fail(err, QK_UNSUPPORTED,
+                   "kind = laplacian: quarkd does not compute these eigenvectors yet");
   if (p->kind == QUARK__EIGEN_KIND__EIGEN_GAMMA5) {
     q->kind = QK_LANCZOS_GAMMA5;
     q->accept = p->tol;

@@ -3,7 +3,6 @@
 Spectra and residuals are those of the numpy oracle.
 """
 import os
-import subprocess
 import sys
 import tempfile
 
@@ -22,25 +21,6 @@ SMALL, NARROW, LONG = 'builtin:weak:2x2x2x4:7', 'builtin:weak:2x2x2x16:7', 'buil
 ACTIONS = [('wilson-clover', dict(mass=-0.25, csw=1.1), 24), ('twisted-clover', dict(mass=-0.2, mu=0.1, csw=1.1), 16),
            ('doublet', dict(mass=-0.1, mu=0.2, epsilon=0.15, csw=1.0), 16),
            ('moebius', dict(mass=0.1, M5=1.4, Ls=3, b=1.5, c=0.5, b_im=0.2), 12)]
-
-
-def links_of(case, gauge):
-    with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, 'weak.lime')
-        subprocess.run([case.quark_gauge, 'convert', gauge, path], check=True, stdout=subprocess.DEVNULL)
-        return ref.load_any(path)[0]
-
-
-def loaded(case, gauge, action, given, **more):
-    e = case.start()
-    try:
-        e.load(gauge, action=action, parameter=[qk.Setting(key=k.replace('_', '-'), value=repr(v)) for k, v in given.items()],
-               grid=(1, 1, 1, case.ranks), boundary=BOUNDARY, **{**dict(solver='cg'), **more})
-        e.facts = e.ready()
-    except BaseException:
-        e.__exit__()
-        raise
-    return e
 
 
 def alone(case):
@@ -71,10 +51,10 @@ def in_double(e, n):
 @tap.test
 def the_lowest_values_are_those_of_the_dense_matrix(case):
     alone(case)
-    links = links_of(case, SMALL)
+    links = case.links_of(SMALL)
     for action, given, n in ACTIONS:
         op = ref.ACTIONS[action](links, BOUNDARY, **given)
-        with loaded(case, SMALL, action, given, deflate=n) as e:
+        with case.with_action(SMALL, action, given, deflate=n) as e:
             r = e.facts.deflation
             want = normal_values(op) if getattr(op, 'n', 1000) < 500 else in_double(e, n)
             print('# %s: %d vectors, %.6g to %.6g, %.6g to %.6g wanted' % (action, r.vectors, r.lowest, r.highest, want[0], want[n - 1]))
@@ -90,7 +70,7 @@ def ranks_find_what_one_finds(case):
     given, found = dict(mass=0.1, M5=1.4, Ls=12), []
     for ranks in {1, case.ranks}:
         case.ranks, before = ranks, case.ranks
-        with loaded(case, NARROW, 'moebius', given, deflate=12) as e:
+        with case.with_action(NARROW, 'moebius', given, deflate=12) as e:
             found.append((e.facts.deflation.lowest, e.facts.deflation.highest))
         case.ranks = before
     print('#', *found)
@@ -99,7 +79,7 @@ def ranks_find_what_one_finds(case):
 
 def iterations(case, op, action, given, sources, **more):
     """Of the solves of all sources, whose solutions the oracle has looked at."""
-    with loaded(case, LONG, action, given, **more) as e:
+    with case.with_action(LONG, action, given, **more) as e:
         total = 0
         for b in sources:
             x, end = e.solve(b, tol=1e-10, max_iter=20000, **({'flavour': given['flavour']} if 'flavour' in given else {}))
@@ -118,7 +98,7 @@ def vectors_come_back_from_a_file(case):
         path, name = os.path.join(folder, 'deflate'), os.path.join(folder, 'low')
 
         def facts(given=given, **more):
-            with loaded(case, NARROW, 'moebius', given, **more) as e:
+            with case.with_action(NARROW, 'moebius', given, **more) as e:
                 b = np.random.default_rng(3).normal(size=(16, 2, 2, 2, 4, 3, 2)) @ np.array([1, 1j])
                 x, end = e.solve(b, tol=1e-10)
                 assert end.status == OK
@@ -130,7 +110,7 @@ def vectors_come_back_from_a_file(case):
         assert (first.lowest, first.highest, plain, first.trouble) == (again.lowest, again.highest, count, again.trouble)
         other, _, _ = facts(dict(given, mass=0.2), deflate=n, deflate_file=path)
         assert not other.restored and 'another operator' in other.trouble, other
-        with loaded(case, NARROW, 'moebius', given) as e:
+        with case.with_action(NARROW, 'moebius', given) as e:
             e.send(eigen=pb.Eigen(serial=1, file=name, problem=qk.EigenProblem(name='low', kind=qk.EIGEN_NORMAL, count=n, tol=1e-10)))
             assert e.expect('eigen_done', skip=('eigen_progress',)).status == OK
         of_name, count, x = facts(deflate_file=name, deflate_from='low')
@@ -148,7 +128,7 @@ def vectors_come_back_from_a_file(case):
 def iterations_fall_as_the_spectrum_says(case):
     """CG needs as many as the root of the condition of Mhat^+ Mhat, whose lowest modes are gone."""
     alone(case)
-    links = links_of(case, LONG)
+    links = case.links_of(LONG)
     given, n = dict(mass=-0.11), 48
     op = ref.ACTIONS['wilson'](links, BOUNDARY, **given)
     rng = np.random.default_rng(5)
@@ -174,5 +154,4 @@ def bad_numbers_are_refused_by_name(case):
 
 if __name__ == '__main__':
     CASE = Case(*sys.argv[1:])
-    CASE.quark_gauge = sys.argv[2]
     tap.run(CASE)

@@ -24,21 +24,29 @@ BASES = {qk.BASIS_UKQCD: np.block([[-E2, -E2], [-E2, E2]]) / np.sqrt(2),
 
 class Case:
     def __init__(self, engine, quark_gauge, ranks):
-        self.binary, self.ranks = engine, int(ranks)
-        with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, 'weak.lime')
-            subprocess.run([quark_gauge, 'convert', GAUGE, path], check=True, stdout=subprocess.DEVNULL)
-            self.links, _ = ref.load_any(path)
+        self.binary, self.quark_gauge, self.ranks = engine, quark_gauge, int(ranks)
+        self.links = self.links_of(GAUGE)
         self.op = ref.WilsonClover(self.links, MASS, CSW, BOUNDARY)
         self.shape = self.op.shape
+
+    def links_of(self, gauge):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, 'weak.lime')
+            subprocess.run([self.quark_gauge, 'convert', gauge, path], check=True, stdout=subprocess.DEVNULL)
+            return ref.load_any(path)[0]
 
     def start(self, **more):
         return Engine(self.binary, self.ranks, **more)
 
-    def loaded(self, env=None, last_env=None, **load):
+    def with_action(self, gauge, action, given, **load):
+        """Loaded by CG with an action and its parameters, in tests/ref's words."""
+        parameter = [qk.Setting(key=k.replace('_', '-'), value=repr(v)) for k, v in given.items()]
+        return self.loaded(gauge=gauge, **{**dict(action=action, parameter=parameter, grid=(1, 1, 1, self.ranks), solver='cg'), **load})
+
+    def loaded(self, env=None, last_env=None, gauge=GAUGE, **load):
         engine = self.start(env=env, last_env=last_env)
         try:
-            engine.load(GAUGE, **{**dict(mass=MASS, csw=CSW, boundary=BOUNDARY), **load})
+            engine.load(gauge, **{**dict(mass=MASS, csw=CSW, boundary=BOUNDARY), **load})
             engine.facts = engine.ready()
         except BaseException:
             engine.__exit__()
