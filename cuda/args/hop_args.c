@@ -7,10 +7,13 @@ static bool same_block(const qk_spinor_t *a, const qk_spinor_t *b) {
   return a->prec == b->prec && a->nrhs == b->nrhs && a->ntile == b->ntile;
 }
 
-const char *qk_lattice_misfit(const qk_lattice_t *lat) {
+/* slices: one slice in t will do. */
+static const char *extents_misfit(const qk_lattice_t *lat, bool slices) {
   int64_t volume = 1;
   for (int mu = 0; mu < 4; mu++) {
-    if (lat->l[mu] < 2 || lat->l[mu] % 2 != 0) return "lattice: extents must be even and >= 2";
+    const bool one = slices && mu == 3 && lat->l[mu] == 1 && lat->vcb % QK_TILE == 0;
+    if (!one && (lat->l[mu] < 2 || lat->l[mu] % 2 != 0))
+      return "lattice: extents must be even and >= 2";
     if (lat->split[mu] && lat->l[mu] < 4) return "lattice: a split extent must be >= 4";
     volume *= lat->l[mu];
     if (volume > INT32_MAX) return "lattice: over 2^31 - 1 local sites";
@@ -19,6 +22,10 @@ const char *qk_lattice_misfit(const qk_lattice_t *lat) {
   for (int mu = 0; mu < 4; mu++)
     if (lat->face[mu] != lat->vcb / lat->l[mu]) return "lattice: face[mu] is not vcb / l[mu]";
   return NULL;
+}
+
+const char *qk_lattice_misfit(const qk_lattice_t *lat) {
+  return extents_misfit(lat, false);
 }
 
 static const char *block_misfit(const qk_spinor_t *f) {
@@ -95,7 +102,7 @@ const char *qk_hop_misfit(const qk_hop_args_t *a) {
 }
 
 const char *qk_pack_misfit(const qk_pack_args_t *a) {
-  const char *why = qk_lattice_misfit(&a->lat);
+  const char *why = extents_misfit(&a->lat, a->whole);
   if (why == NULL) why = block_misfit(&a->in);
   if (why == NULL) why = links_misfit(&a->links, a->in.prec);
   if (why != NULL) return why;
@@ -109,7 +116,7 @@ const char *qk_pack_misfit(const qk_pack_args_t *a) {
 }
 
 const char *qk_gauss_misfit(const qk_gauss_args_t *a) {
-  const char *why = qk_lattice_misfit(&a->lat);
+  const char *why = extents_misfit(&a->lat, true);
   if (why == NULL) why = block_misfit(&a->out);
   const int64_t nsites = 2 * (int64_t)a->lat.vcb;
   if (why == NULL) why = operand_misfit(&a->out, &a->out, nsites);

@@ -7,20 +7,19 @@
 #include "daemon/base/mem.h"
 #include "daemon/engine/eigen/hermitian.h"
 #include "daemon/engine/eigen/lanczos_basis.h"
+#include "daemon/engine/eigen/lanczos_params.h"
 
 enum {
   B = QK_EIGEN_BLOCK,
-  EXTRA = 2,      /* blocks kept at a restart beyond those that are wanted */
   TOP_BLOCKS = 8, /* for the largest eigenvalue */
   WINDOWS = 4,    /* changes of the window at most */
   PATIENCE = 3,   /* restarts without gain */
-  LARGE = 512,    /* rows of a dense problem that nobody should wait for */
-  ORDER_MAX = 1000
+  LARGE = 512     /* rows of a dense problem that nobody should wait for */
 };
 static const double inside = 1.2, outside = 6; /* window over the largest eigenvalue wanted */
 static const double first_window = 0.03;       /* of the top */
 static const double gain = 0.7;                /* in the worst error that counts as such */
-static const double sharpness = 3;             /* order of the polynomial over sqrt(top / window) */
+static const double least_window = 1e-3;       /* of the top: the Laplacian has eigenvalues of 0 */
 
 struct qk_lanczos {
   qk_lanczos_params_t p; /* complete, but for what is found on the way */
@@ -41,85 +40,6 @@ struct qk_lanczos {
   int done; /* vectors that had converged at the last restart */
 };
 typedef struct qk_lanczos lanczos_t;
-
-/* ---- parameters ------------------------------------------------------------------------------ */
-
-static int64_t dimension(const qk_geom_t *geom) {
-  const int vectors = geom->inner > 1 ? geom->inner : 1;
-  return geom->volume / 2 * geom->ncomp * vectors * qk_geom_slices(geom);
-}
-
-qk_status_t qk_lanczos_has_gamma5(const qk_operator_t *op, qk_err_t *err) {
-  const qk_geom_t *geom = op->dev->geom;
-  const bool one = qk_geom_slices(geom) == 1 && geom->inner <= 1;
-  if (one && op->adjoint == QK_ADJOINT_GAMMA5 && op->twist == 0) return QK_OK;
-  return qk_fail(err, QK_UNSUPPORTED, "gamma_5 M of the action %s is not hermitian", op->action);
-}
-
-int qk_lanczos_most(const qk_geom_t *geom) {
-  const int64_t most = dimension(geom) / 4;
-  return most < QK_EIGEN_MAX ? (int)most : QK_EIGEN_MAX;
-}
-
-static int round_up(int n) {
-  return (n + B - 1) / B * B;
-}
-
-static qk_status_t complete(const qk_geom_t *geom, qk_lanczos_params_t *p, qk_err_t *err) {
-  const int most = qk_lanczos_most(geom);
-  if (p->n < 1 || p->n > most)
-    return qk_fail(err, QK_BAD_ARGUMENT, "eigenvectors = %d: must be 1 to %d on this lattice", p->n,
-                   most);
-  int least = round_up(p->n) + EXTRA * B, limit = QK_LANCZOS_SPACE - B;
-  if (dimension(geom) - B < limit) limit = (int)(dimension(geom) / B - 1) * B;
-  if (p->space == 0) {
-    p->space = round_up(2 * p->n + 4 * B);
-    if (p->space > limit) p->space = limit;
-  }
-  if (p->space < least || p->space > limit || p->space % B != 0)
-    return qk_fail(err, QK_BAD_ARGUMENT,
-                   "Krylov space = %d: must be a multiple of %d from %d to %d", p->space, B, least,
-                   limit);
-  if (p->order < 0 || p->order > ORDER_MAX || p->order % 2 != 0)
-    return qk_fail(err, QK_BAD_ARGUMENT, "order of the polynomial = %d: must be even, 0 to %d",
-                   p->order, ORDER_MAX);
-  if (!(p->top >= 0 && isfinite(p->top)) || !(p->window >= 0) ||
-      (p->top > 0 && !(p->window < p->top)))
-    return qk_fail(err, QK_BAD_ARGUMENT, "window = %g, top = %g: 0 <= window < top", p->window,
-                   p->top);
-  if (p->prec != QK_DOUBLE && p->prec != QK_SINGLE)
-    return qk_fail(err, QK_BAD_ARGUMENT, "precision = %d of eigenvectors: 0 or 1", (int)p->prec);
-  if (p->tol == 0) p->tol = 1e-5;
-  double finest = p->prec == QK_DOUBLE ? 1e-13 : 1e-6;
-  if (!(p->tol >= finest && p->tol < 1))
-    return qk_fail(err, QK_BAD_ARGUMENT, "tolerance of eigenvectors = %g: must be %g to 1", p->tol,
-                   finest);
-  if (p->accept == 0) p->accept = p->tol;
-  if (!(p->accept >= p->tol && p->accept < 1))
-    return qk_fail(err, QK_BAD_ARGUMENT, "accepted tolerance of eigenvectors = %g: must be %g to 1",
-                   p->accept, p->tol);
-  if (p->restarts == 0) p->restarts = 40;
-  if (p->restarts < 0 || p->restarts > 100000)
-    return qk_fail(err, QK_BAD_ARGUMENT, "restarts = %d: must be 1 to 100000", p->restarts);
-  return QK_OK;
-}
-
-int64_t qk_lanczos_bytes(const qk_geom_t *geom, qk_subset_t system,
-                         const qk_lanczos_params_t *params) {
-  qk_lanczos_params_t p = *params;
-  if (complete(geom, &p, NULL) != QK_OK) return 0;
-  const int64_t block = (int64_t)qk_field_bytes(geom, p.prec, B, system);
-  const int more = qk_geom_slices(geom) > 1 ? 3 : 0; /* on the way between two orders of columns */
-  return (p.space / B + 1 + 4 + more) * block +
-         qk_lanczos_basis_room(geom, p.prec, p.space / B,
-                               p.kind == QK_LANCZOS_GAMMA5 ? QK_FULL : system);
-}
-
-static int order_for(double window, double top) {
-  double order = sharpness * sqrt(top / window);
-  if (!(order < ORDER_MAX)) return ORDER_MAX;
-  return order < 4 ? 4 : (int)(order / 2) * 2;
-}
 
 /* ---- the projected operator ------------------------------------------------------------------ */
 
@@ -252,6 +172,7 @@ static qk_status_t move_window(lanczos_t *l, bool *moved) {
   sort(value, l->keep * B);
   double last = value[l->p.n - 1];
   if (!isfinite(last)) return QK_BREAKDOWN;
+  if (l->p.kind == QK_LANCZOS_LAPLACIAN) last = fmax(last, least_window * l->p.top);
   if (l->p.window >= inside * last && l->p.window <= outside * last) return QK_OK;
   l->p.window = fmin(2.5 * last, 0.5 * l->p.top);
   l->p.order = 0;
@@ -290,7 +211,7 @@ static void clear_projection(lanczos_t *l) {
 
 /* The next extension, from block `from` on. */
 static void begin_extension(lanczos_t *l, int from) {
-  l->p.order = l->fixed_order ? l->fixed_order : order_for(l->p.window, l->p.top);
+  l->p.order = l->fixed_order ? l->fixed_order : qk_lanczos_order(l->p.window, l->p.top);
   l->from = l->at = from;
   l->stage = EXTEND;
 }
@@ -408,7 +329,7 @@ static qk_status_t rayleigh_ritz(lanczos_t *l) {
   if (status) return status;
   status = qk_hermitian_eigen(k->dev->geom->comm, n, l->q, l->theta);
   if (status) return status;
-  status = k->gamma5 ? sort_by_modulus(l, n) : QK_OK;
+  status = l->p.kind == QK_LANCZOS_GAMMA5 ? sort_by_modulus(l, n) : QK_OK;
   if (status) return status;
   status = qk_lanczos_basis_rotate(k, l->keep, n, l->q, n);
   for (int b = 0; b < l->keep && !status; b++)
@@ -420,11 +341,12 @@ static qk_status_t rayleigh_ritz(lanczos_t *l) {
 /* The wanted vectors that are good, to the front, and out of the basis. */
 static qk_status_t collect(lanczos_t *l, qk_eigen_t *e) {
   qk_lanczos_basis_t *k = &l->k;
-  const double limit = k->gamma5 ? sqrt(l->p.top) : l->p.top; /* of A, of H */
+  const bool gamma5 = l->p.kind == QK_LANCZOS_GAMMA5, positive = l->p.kind == QK_LANCZOS_NORMAL;
+  const double limit = gamma5 ? sqrt(l->p.top) : l->p.top; /* of A, of H */
   const int n = l->keep * B;
   memset(l->q, 0, (size_t)n * (size_t)n * sizeof *l->q);
   for (int i = 0; i < n && e->n < l->p.n; i++) {
-    if (!(l->report[i] <= l->p.accept * limit && (k->gamma5 || l->theta[i] > 0))) continue;
+    if (!(l->report[i] <= l->p.accept * limit && (!positive || l->theta[i] > 0))) continue;
     l->q[(size_t)e->n * (size_t)n + (size_t)i] = 1;
     e->value[e->n] = l->theta[i];
     e->residual[e->n] = l->report[i];
@@ -432,7 +354,7 @@ static qk_status_t collect(lanczos_t *l, qk_eigen_t *e) {
   }
   qk_status_t status = qk_lanczos_basis_rotate(k, l->keep, n, l->q, n);
   if (status) return status;
-  e->nblock = round_up(e->n) / B;
+  e->nblock = qk_lanczos_round_up(e->n) / B;
   for (int b = 0; b < e->nblock; b++) {
     e->block[b] = k->v[b];
     k->v[b] = NULL;
@@ -456,7 +378,7 @@ void qk_eigen_destroy(qk_eigen_t *eigen) {
 static qk_status_t reserve(lanczos_t *l, qk_operator_t *op, qk_work_t *work) {
   size_t m = (size_t)l->p.space;
   l->m = l->p.space;
-  l->keep = round_up(l->p.n) / B + EXTRA - 1;
+  l->keep = qk_lanczos_round_up(l->p.n) / B + QK_LANCZOS_EXTRA - 1;
   l->h = qk_calloc(m * m, sizeof *l->h);
   l->q = qk_calloc(m * m, sizeof *l->q);
   l->theta = qk_calloc(m, sizeof *l->theta);
@@ -485,7 +407,7 @@ qk_status_t qk_lanczos_create(qk_operator_t *op, qk_work_t *work, const qk_lancz
                               qk_lanczos_t **lanczos, qk_err_t *err) {
   qk_comm_t *comm = op->dev->geom->comm;
   qk_lanczos_params_t p = *params;
-  qk_status_t status = complete(op->dev->geom, &p, err);
+  qk_status_t status = qk_lanczos_complete(op->dev->geom, &p, err);
   if (status) return status;
   lanczos_t *l = qk_calloc(1, sizeof *l);
   if (l) {
@@ -547,7 +469,7 @@ qk_status_t qk_lanczos_resume(qk_lanczos_t *l, const qk_lanczos_state_t *state, 
                               qk_err_t *err) {
   const int n = (state->nblock - 1) * B;
   if ((state->nblock != 1 && state->nblock != l->keep + 1) || state->order < 2 ||
-      state->order > ORDER_MAX || !(state->window > 0 && state->window < state->top))
+      state->order > QK_LANCZOS_ORDER_MAX || !(state->window > 0 && state->window < state->top))
     return qk_fail(err, QK_BAD_ARGUMENT, "state of %d blocks, order %d, window %g of %g",
                    state->nblock, state->order, state->window, state->top);
   l->p.window = state->window;

@@ -1,6 +1,6 @@
 /*
- * lanczos.h: lowest eigenvectors of Mhat^+ Mhat, on any level, or of g5 M. Those of the first are
- * the singular vectors of Mhat that its inverse amplifies most.
+ * lanczos.h: lowest eigenvectors of Mhat^+ Mhat, on any level, of g5 M, or of the Laplacian. Those
+ * of the first are the singular vectors of Mhat that its inverse amplifies most.
  *
  * Thick-restart Lanczos (K. Wu and H. Simon, SIAM J. Matrix Anal. Appl. 22 (2000) 602) on blocks of
  * eight vectors, applied to a Chebyshev polynomial of A = Mhat^+ Mhat that is small on [window,
@@ -24,8 +24,13 @@
 enum { QK_EIGEN_BLOCK = 8, QK_EIGEN_MAX = 4096, QK_LANCZOS_SPACE = 8320 };
 
 /* GAMMA5: of H = g5 M on all sites, of an operator whose H is hermitian (operator.h: adjoint),
- * those of least modulus. The iteration is that of H^2 = M^+ M. */
-typedef enum qk_lanczos_kind { QK_LANCZOS_NORMAL, QK_LANCZOS_GAMMA5 } qk_lanczos_kind_t;
+ * those of least modulus. The iteration is that of H^2 = M^+ M.
+ * LAPLACIAN: of an operator that is A itself (laplacian.h). */
+typedef enum qk_lanczos_kind {
+  QK_LANCZOS_NORMAL,
+  QK_LANCZOS_GAMMA5,
+  QK_LANCZOS_LAPLACIAN
+} qk_lanczos_kind_t;
 
 /* 0 in a member but n: its default. */
 typedef struct qk_lanczos_params {
@@ -102,13 +107,13 @@ const qk_lanczos_params_t *qk_lanczos_params(const qk_lanczos_t *lanczos);
 qk_status_t qk_lanczos_resume(qk_lanczos_t *lanczos, const qk_lanczos_state_t *state,
                               const double *theta, qk_err_t *err);
 
-/* The most vectors that can be wanted on a lattice, of either kind. */
-int qk_lanczos_most(const qk_geom_t *geom);
+/* The most vectors that can be wanted on a lattice, of LAPLACIAN on a time slice of it. */
+int qk_lanczos_most(const qk_geom_t *geom, qk_lanczos_kind_t kind);
 /* QK_OK, or QK_UNSUPPORTED and why H = g5 M of this operator is not hermitian. */
 qk_status_t qk_lanczos_has_gamma5(const qk_operator_t *op, qk_err_t *err);
 
 /* Device bytes of qk_lanczos on this rank, without the operator's work fields. system: that of the
- * operator; all sites for GAMMA5. */
+ * operator; all sites for the other kinds. */
 int64_t qk_lanczos_bytes(const qk_geom_t *geom, qk_subset_t system,
                          const qk_lanczos_params_t *params);
 

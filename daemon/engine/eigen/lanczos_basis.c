@@ -4,11 +4,13 @@
 #include <string.h>
 
 #include "daemon/base/mem.h"
+#include "daemon/engine/eigen/laplacian.h"
 
 enum { B = QK_EIGEN_BLOCK, SCALARS = 4 };
 
-/* A pivot of the Gram matrix this far below its diagonal element is rounding. */
-static const double dependent[] = {1e-20, 1e-9};
+/* A pivot of the Gram matrix this far below its diagonal element is rounding; so far below it that
+ * what a column has of the basis by rounding grows with it. */
+static const double dependent[] = {1e-20, 1e-9}, close_by[] = {1e-12, 1e-7};
 
 /* Scalars of a pass: one for each column of what the operator takes. */
 static size_t columns(const qk_lanczos_basis_t *k) {
@@ -66,9 +68,9 @@ qk_status_t qk_lanczos_basis_init(qk_lanczos_basis_t *k, qk_operator_t *op, qk_w
                             .work = work,
                             .dev = op->dev,
                             .prec = params->prec,
-                            .gamma5 = params->kind == QK_LANCZOS_GAMMA5,
+                            .kind = params->kind,
                             .seed = params->seed};
-  k->system = k->gamma5 ? QK_FULL : op->system;
+  k->system = k->kind == QK_LANCZOS_NORMAL ? op->system : QK_FULL;
   void *c = NULL, *scalar = NULL, *mask = NULL;
   k->flat = qk_malloc(sizeof *k->flat);
   if (!k->flat) return QK_NO_MEMORY;
@@ -116,12 +118,12 @@ static void blas(qk_lanczos_basis_t *k, qk_blas_op_t op, qk_blas_args_t args) {
   qk_dev_blas(k->dev, op, args);
 }
 
-/* Mhat, or M. */
+/* Mhat, M, or the Laplacian. */
 static void mhat(qk_lanczos_basis_t *k, qk_field_t *out, const qk_field_t *in, bool dagger) {
   const qk_operator_ops_t *ops = k->op->ops;
   if (!qk_dev_ok(k->dev)) return;
-  qk_dev_note(k->dev, k->gamma5 ? ops->apply(k->op, out, in, dagger, NULL, 0)
-                                : ops->apply_system(k->op, out, in, dagger, NULL));
+  qk_dev_note(k->dev, k->kind == QK_LANCZOS_NORMAL ? ops->apply_system(k->op, out, in, dagger, NULL)
+                                                   : ops->apply(k->op, out, in, dagger, NULL, 0));
 }
 
 /* What the operator works on. */
@@ -308,7 +310,8 @@ qk_status_t qk_lanczos_basis_project(qk_lanczos_basis_t *k, int nblock, qk_field
 
 /* ---- orthonormal blocks --------------------------------------------------------------------- */
 
-/* Each vector of a right-hand side has numbers of its own. */
+/* Each vector of a right-hand side has numbers of its own; those of the Laplacian are zero beyond
+ * its slice. */
 static void draw(qk_lanczos_basis_t *k, const qk_field_t *full) {
   const qk_device_t *dev = k->dev;
   for (int i = 0; i < qk_field_vectors(full); i++) {
@@ -318,6 +321,7 @@ static void draw(qk_lanczos_basis_t *k, const qk_field_t *full) {
                          .seed = k->seed + (uint64_t)k->randomised++};
     if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->noise(dev->ctx, &a));
   }
+  if (k->kind == QK_LANCZOS_LAPLACIAN) qk_laplacian_restrict(k->op, full);
 }
 
 /* to = the sites of the system of `full`. */
@@ -360,9 +364,12 @@ qk_status_t qk_lanczos_basis_random(qk_lanczos_basis_t *k, qk_field_t *w, const 
 }
 
 /* g = r^+ r with r upper triangular, both row by row. For columns that depend on earlier ones,
- * the row of r is zero except for a 1, and they are marked. False: not finite. */
-static bool cholesky(const double complex *g, double limit, double complex *r, uint8_t *lost) {
+ * the row of r is zero except for a 1, and they are marked. least: the smallest pivot of the others
+ * over its diagonal element. False: not finite. */
+static bool cholesky(const double complex *g, double limit, double complex *r, uint8_t *lost,
+                     double *least) {
   memset(r, 0, B * B * sizeof *r);
+  *least = 1;
   for (int j = 0; j < B; j++) {
     double pivot = creal(g[j * B + j]), whole = pivot;
     if (!isfinite(pivot)) return false;
@@ -374,6 +381,7 @@ static bool cholesky(const double complex *g, double limit, double complex *r, u
     }
     lost[j] = !(pivot > limit * whole);
     r[j * B + j] = lost[j] ? 1 : sqrt(pivot);
+    if (!lost[j]) *least = fmin(*least, pivot / whole);
   }
   return true;
 }
@@ -407,6 +415,7 @@ qk_status_t qk_lanczos_basis_normalise(qk_lanczos_basis_t *k, int nblock, qk_fie
                                        double complex r[64]) {
   enum { PASSES = 2, ATTEMPTS = 12 };
   double complex g[B * B], factor[B * B], inverse[B * B];
+  double least;
   memset(r, 0, B * B * sizeof *r);
   for (int i = 0; i < B; i++) r[i * B + i] = 1;
   for (int clean = 0, attempt = 0; clean < PASSES; attempt++) {
@@ -414,15 +423,16 @@ qk_status_t qk_lanczos_basis_normalise(qk_lanczos_basis_t *k, int nblock, qk_fie
     dots_of(k, &w, 1, w, g);
     qk_status_t status = qk_dev_status(k->dev);
     if (status) return status;
-    if (attempt == ATTEMPTS || !cholesky(g, dependent[k->prec], factor, lost)) return QK_BREAKDOWN;
+    if (attempt == ATTEMPTS || !cholesky(g, dependent[k->prec], factor, lost, &least))
+      return QK_BREAKDOWN;
     invert(factor, inverse);
     gather(r, factor, lost);
     status = rotate_of(k, &w, 1, B, inverse, B);
     if (status) return status;
     clean++;
-    if (!memchr(lost, 1, B)) continue;
+    if (!memchr(lost, 1, B) && least > close_by[k->prec]) continue;
     clean = 0;
-    status = qk_lanczos_basis_random(k, w, lost);
+    status = memchr(lost, 1, B) ? qk_lanczos_basis_random(k, w, lost) : QK_OK;
     if (status) return status;
     status = qk_lanczos_basis_project(k, nblock, w, NULL);
     if (status) return status;
@@ -434,6 +444,10 @@ qk_status_t qk_lanczos_basis_normalise(qk_lanczos_basis_t *k, int nblock, qk_fie
 
 static void apply(qk_lanczos_basis_t *k, const void *arg, qk_field_t *out, const qk_field_t *in) {
   (void)arg;
+  if (k->kind == QK_LANCZOS_LAPLACIAN) {
+    mhat(k, out, in, false);
+    return;
+  }
   qk_field_t *t = take(k, k->system);
   mhat(k, t, in, false);
   mhat(k, out, t, true);
@@ -456,7 +470,7 @@ static void apply_gamma5(qk_lanczos_basis_t *k, const void *arg, qk_field_t *out
 }
 
 static pass_t *image_of(const qk_lanczos_basis_t *k) {
-  return k->gamma5 ? apply_gamma5 : apply;
+  return k->kind == QK_LANCZOS_GAMMA5 ? apply_gamma5 : apply;
 }
 
 qk_status_t qk_lanczos_basis_image(qk_lanczos_basis_t *k, qk_field_t *out, const qk_field_t *in) {
@@ -506,20 +520,28 @@ qk_status_t qk_lanczos_basis_filter(qk_lanczos_basis_t *k, double window, double
   return qk_dev_status(k->dev);
 }
 
-/* |w|^2 of the columns. */
-static void norms(qk_lanczos_basis_t *k, const qk_field_t *w, double result[B]) {
-  double norm2[B][2] = {{0}};
+/* Re (v, w) of the columns; NORM2: |v|^2. */
+static void reduce(qk_lanczos_basis_t *k, qk_blas_op_t op, const qk_field_t *v, const qk_field_t *w,
+                   double result[B]) {
+  double number[B][2] = {{0}};
   double *red = k->scalar + 2 * columns(k);
-  blas(k, QK_BLAS_NORM2, (qk_blas_args_t){.f = {w->v}, .red = red});
-  move(k, norm2, red, sizeof norm2, QK_COPY_TO_HOST);
-  sum(k, &norm2[0][0], 2 * B);
-  for (int i = 0; i < B; i++) result[i] = norm2[i][0];
+  blas(k, op, (qk_blas_args_t){.f = {v->v, w->v}, .red = red});
+  move(k, number, red, sizeof number, QK_COPY_TO_HOST);
+  sum(k, &number[0][0], 2 * B);
+  for (int i = 0; i < B; i++) result[i] = number[i][0];
+}
+
+static void norms(qk_lanczos_basis_t *k, const qk_field_t *w, double result[B]) {
+  reduce(k, QK_BLAS_NORM2, w, w, result);
 }
 
 qk_status_t qk_lanczos_basis_rayleigh(qk_lanczos_basis_t *k, const qk_field_t *v, double value[8]) {
   qk_field_t *t = k->spare ? k->spare : take(k, k->system);
   through(k, apply_once, NULL, t, v);
-  norms(k, t, value);
+  if (k->kind == QK_LANCZOS_LAPLACIAN)
+    reduce(k, QK_BLAS_CDOT, v, t, value);
+  else
+    norms(k, t, value);
   if (t != k->spare) qk_work_release(k->work, t);
   return qk_dev_status(k->dev);
 }

@@ -17,9 +17,9 @@ typedef struct qk_lanczos_basis {
   const qk_device_t *dev; /* of the operator */
   qk_flat_t *flat;        /* of the blocks */
   qk_prec_t prec;
-  bool gamma5;        /* A = H^2, H = g5 M, instead of Mhat^+ Mhat ... */
-  qk_subset_t system; /* ... on these sites */
-  int nblock;         /* room for nblock blocks and the one that is being made */
+  qk_lanczos_kind_t kind; /* A = Mhat^+ Mhat, H^2 with H = g5 M, or the operator ... */
+  qk_subset_t system;     /* ... on these sites */
+  int nblock;             /* room for nblock blocks and the one that is being made */
   qk_field_t *v[QK_LANCZOS_SPACE / QK_EIGEN_BLOCK + 1];
   qk_field_t *spare; /* a block that is nobody's, with a fifth dimension */
   double complex *c; /* device: coefficients, [8 nblock][8 nblock], or one block of columns */
@@ -56,7 +56,7 @@ qk_status_t qk_lanczos_basis_normalise(qk_lanczos_basis_t *k, int nblock, qk_fie
 /* Random numbers in the columns of w that mask has (NULL: all). */
 qk_status_t qk_lanczos_basis_random(qk_lanczos_basis_t *k, qk_field_t *w, const uint8_t mask[8]);
 
-/* out = A in, A = Mhat^+ Mhat. */
+/* out = A in. */
 qk_status_t qk_lanczos_basis_apply(qk_lanczos_basis_t *k, qk_field_t *out, const qk_field_t *in);
 /* out = T_order((2 A - top - window) / (top - window)) in. */
 qk_status_t qk_lanczos_basis_filter(qk_lanczos_basis_t *k, double window, double top, int order,

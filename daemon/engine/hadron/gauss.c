@@ -102,11 +102,15 @@ static qk_status_t step(qk_gauss_t *gauss, qk_gauss_args_t *args) {
   return dev->ops->gauss(dev->ctx, args);
 }
 
-/* Links and halo for fields like a, and a second one. */
+/* Links and halo for fields like a. */
+static qk_status_t prepare(qk_gauss_t *gauss, const qk_spinor_t *a) {
+  const qk_status_t status = links_for(gauss, a->prec);
+  return status ? status : qk_halo_reserve_gauss(gauss->halo, a);
+}
+
+/* And a second field. */
 static qk_status_t reserve(qk_gauss_t *gauss, const qk_spinor_t *a, qk_field_t **other) {
-  qk_status_t status = links_for(gauss, a->prec);
-  if (status) return status;
-  status = qk_halo_reserve_gauss(gauss->halo, a);
+  const qk_status_t status = prepare(gauss, a);
   return status ? status : qk_work_reserve(gauss->work, a->prec, a->nrhs, QK_FULL, other);
 }
 
@@ -143,4 +147,19 @@ qk_status_t qk_gauss_apply(qk_gauss_t *gauss, qk_field_t *field, double alpha, i
   if (!status) status = smear(gauss, a, other->v, alpha, steps);
   qk_work_release(gauss->work, other);
   return status;
+}
+
+qk_status_t qk_gauss_prepare(qk_gauss_t *gauss, const qk_field_t *field) {
+  return qk_comm_agree(gauss->dev->geom->comm, prepare(gauss, &field->v), NULL);
+}
+
+qk_status_t qk_gauss_laplacian(qk_gauss_t *gauss, const qk_field_t *out, const qk_field_t *in) {
+  qk_gauss_args_t args = {.lat = gauss->dev->geom->lat,
+                          .c_own = 6,
+                          .c_hop = -1,
+                          .links = gauss->links[in->v.prec],
+                          .in = in->v,
+                          .out = out->v};
+  args.lat.split[3] = 0;
+  return step(gauss, &args);
 }

@@ -32,4 +32,10 @@ void qk_gauss_destroy(qk_gauss_t *gauss); /* NULL-safe */
 /* In place, all columns. A failure leaves the field undefined. */
 qk_status_t qk_gauss_apply(qk_gauss_t *gauss, qk_field_t *field, double alpha, int steps);
 
+/* out = minus the Laplacian in space of in:
+ *   6 in(x) - sum_j [U_j(x) in(x+j) + U_j(x-j)^+ in(x-j)]
+ * of two fields of one shape. prepare, for fields like `field`, takes what memory that needs. */
+qk_status_t qk_gauss_prepare(qk_gauss_t *gauss, const qk_field_t *field);
+qk_status_t qk_gauss_laplacian(qk_gauss_t *gauss, const qk_field_t *out, const qk_field_t *in);
+
 #endif

@@ -70,13 +70,11 @@ static bool is_memory(qk_status_t status) {
   return status == QK_DEVICE_MEMORY || status == QK_NO_MEMORY;
 }
 
-static qk_status_t make_by(qk_smear_cache_t *cache, const qk_link_smear_t *kind,
-                           qk_gaugefield_t *field, qk_gauss_t **gauss, qk_err_t *err) {
-  qk_status_t status = qk_gaugefield_import(field, cache->links);
-  if (status != QK_OK) return status;
-  if (kind->kind != QK_LINK_SMEAR_NONE && kind->steps > 0)
-    status = qk_link_smear_apply(field, kind, err);
-  return status == QK_OK ? qk_gauss_create(cache->dev, cache->work, field, gauss, err) : status;
+static qk_status_t smear(const qk_smear_cache_t *cache, const qk_link_smear_t *kind,
+                         qk_gaugefield_t *field, qk_err_t *err) {
+  const qk_status_t status = qk_gaugefield_import(field, cache->links);
+  const bool none = kind->kind == QK_LINK_SMEAR_NONE || kind->steps == 0;
+  return status != QK_OK || none ? status : qk_link_smear_apply(field, kind, err);
 }
 
 /* All that it calls agrees on what memory there is; other failures end the process. */
@@ -84,7 +82,8 @@ static qk_status_t make(qk_smear_cache_t *cache, const qk_link_smear_t *kind, qk
                         qk_err_t *err) {
   qk_gaugefield_t *field = NULL;
   qk_status_t status = qk_gaugefield_create(cache->dev, 1, &field);
-  if (status == QK_OK) status = make_by(cache, kind, field, gauss, err);
+  if (status == QK_OK) status = smear(cache, kind, field, err);
+  if (status == QK_OK) status = qk_gauss_create(cache->dev, cache->work, field, gauss, err);
   qk_gaugefield_destroy(field);
   return status;
 }
@@ -128,5 +127,28 @@ qk_status_t qk_smear_cache_apply(qk_smear_cache_t *cache, const qk_smearing_t *s
     status = qk_gauss_apply(e->gauss, field, smearing->alpha, smearing->steps);
   }
   qk_work_trim(cache->work);
+  return status;
+}
+
+static qk_status_t export(const qk_smear_cache_t *cache, const qk_link_smear_t *kind, double *links,
+                          qk_err_t *err) {
+  qk_gaugefield_t *field = NULL;
+  qk_status_t status = qk_gaugefield_create(cache->dev, 1, &field);
+  if (status == QK_OK) status = smear(cache, kind, field, err);
+  if (status == QK_OK) status = qk_gaugefield_export(field, links);
+  qk_gaugefield_destroy(field);
+  return status;
+}
+
+qk_status_t qk_smear_cache_links(qk_smear_cache_t *cache, const qk_link_smear_t *kind,
+                                 double **links, qk_err_t *err) {
+  const qk_geom_t *geom = cache->dev->geom;
+  double *made = qk_malloc((size_t)geom->local_volume * 72 * sizeof *made);
+  qk_status_t status = qk_comm_agree(geom->comm, made ? QK_OK : QK_NO_MEMORY, err);
+  if (status == QK_OK) status = export(cache, kind, made, err);
+  if (status == QK_OK)
+    *links = made;
+  else
+    qk_free(made);
   return status;
 }

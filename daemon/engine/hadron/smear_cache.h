@@ -33,4 +33,9 @@ void qk_smear_cache_destroy(qk_smear_cache_t *cache); /* NULL-safe */
 qk_status_t qk_smear_cache_apply(qk_smear_cache_t *cache, const qk_smearing_t *smearing,
                                  qk_field_t *field, qk_err_t *err);
 
+/* The smeared links themselves, in host memory in the order of gauge.h, to be freed by qk_free.
+ * Errors as above; QK_BAD_ARGUMENT names a parameter of the smearing. */
+qk_status_t qk_smear_cache_links(qk_smear_cache_t *cache, const qk_link_smear_t *kind,
+                                 double **links, qk_err_t *err);
+
 #endif

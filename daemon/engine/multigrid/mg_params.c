@@ -155,7 +155,7 @@ static qk_status_t complete_geometry(qk_mg_params_t *p, const qk_tuning_t *t,
  * deflation near the critical mass. */
 static qk_status_t complete_deflation(const qk_geom_t *last, int nlevel, int wanted, int *n,
                                       qk_err_t *err) {
-  const int possible = qk_lanczos_most(last);
+  const int possible = qk_lanczos_most(last, QK_LANCZOS_NORMAL);
   const int64_t most = possible < QK_MG_DEFLATE_MAX ? possible : QK_MG_DEFLATE_MAX;
   const int enough = most / 2 < wanted ? (int)(most / 2) : wanted;
   default_int(n, nlevel < 3 ? -1 : enough);

@@ -47,7 +47,7 @@ qk_status_t qk_deflate_check(const qk_geom_t *geom, const qk_load_t *load, int *
   qk_geom_t fields = *geom;
   fields.inner = qk_action_vectors(qk_values_action(&load->values));
   fields.ls = qk_action_slices(qk_action_of(&load->values), &load->values);
-  const int most = qk_lanczos_most(&fields);
+  const int most = qk_lanczos_most(&fields, QK_LANCZOS_NORMAL);
   *n = load->deflate;
   if (load->deflate_from[0] && *n == 0) {
     const qk_status_t status = qk_deflate_file_count(geom, load->deflate_file, n, err);
