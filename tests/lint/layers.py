@@ -50,7 +50,7 @@ rooms('daemon/engine', {'daemon/comm', 'cuda', 'daemon/base', 'proto'}, {
     'checkpoint': 'multigrid eigen operator lattice',
     'setup': 'checkpoint multigrid krylov eigen action/wilson action/twisted action/domainwall action operator hadron gauge lattice',
     'transfer': 'lattice',
-    'modes': 'transfer setup checkpoint eigen operator lattice',
+    'modes': 'transfer setup checkpoint eigen operator hadron gauge lattice',
     'tune': 'tool setup multigrid krylov action lattice',
     'serve': 'modes transfer setup multigrid smoother krylov hadron action operator lattice',
 })

@@ -12,8 +12,6 @@
 #include "daemon/base/mem.h"
 #include "daemon/engine/checkpoint/mg_header.h"
 
-enum { SITE_BYTES = QK_EIGEN_SITE_FLOATS * (int)sizeof(float) };
-
 /* ---- bytes of a file ------------------------------------------------------------------------- */
 
 static qk_status_t at(int fd, void *data, int64_t bytes, int64_t offset, bool write,
@@ -43,15 +41,16 @@ static qk_status_t move_part(int fd, const qk_geom_t *geom, const qk_eigen_heade
   const int64_t local = h->full ? geom->local_volume : geom->local_volume / 2;
   const int64_t global = h->full ? geom->volume : geom->volume / 2;
   const int64_t run = qk_mg_run(&geom->lat, h->full);
+  const int floats = qk_eigen_site_floats(h), site = floats * (int)sizeof *part;
   *sum = 0;
   for (int k = 0; k < h->planes * h->vectors; k++)
     for (int64_t n = 0; n < local; n += run) {
       const int64_t first = qk_mg_global_site(&geom->lat, h->full, n);
-      float *here = part + (k * local + n) * QK_EIGEN_SITE_FLOATS;
-      const int64_t place = qk_eigen_block_at(h, block) + (k * global + first) * SITE_BYTES;
-      const qk_status_t status = at(fd, here, run * SITE_BYTES, place, write, err);
+      float *here = part + (k * local + n) * floats;
+      const int64_t place = qk_eigen_block_at(h, block) + (k * global + first) * site;
+      const qk_status_t status = at(fd, here, run * site, place, write, err);
       if (status != QK_OK) return status;
-      *sum += qk_mg_section_sum(here, first, run, SITE_BYTES, k);
+      *sum += qk_mg_section_sum(here, first, run, site, k);
     }
   return QK_OK;
 }
@@ -202,13 +201,14 @@ struct qk_eigen_reader {
   const qk_geom_t *geom;
   qk_eigen_header_t h;
   int fd;
-  double number[QK_EIGEN_FILE_NUMBERS];
+  double *number;
   uint64_t sum[QK_EIGEN_FILE_BLOCKS];
 };
 
 void qk_eigen_reader_close(qk_eigen_reader_t *r) {
   if (r == NULL) return;
   if (r->fd >= 0) close(r->fd);
+  qk_free(r->number);
   qk_free(r);
 }
 
@@ -229,8 +229,8 @@ static qk_status_t read_table(qk_eigen_reader_t *r, qk_err_t *err) {
   return status;
 }
 
-static qk_status_t read_front(qk_eigen_reader_t *r, const char *path,
-                              const qk_eigen_header_t *wanted, qk_err_t *err) {
+static qk_status_t read_header(qk_eigen_reader_t *r, const char *path,
+                               const qk_eigen_header_t *wanted, qk_err_t *err) {
   uint8_t header[QK_EIGEN_HEADER_BYTES];
   struct stat st;
   qk_status_t status = open_path(r, path, err);
@@ -249,7 +249,13 @@ static qk_status_t read_front(qk_eigen_reader_t *r, const char *path,
     return qk_fail(err, st.st_size < r->h.file_bytes ? QK_TRUNCATED : QK_BAD_FORMAT,
                    "%lld bytes, the header says %lld", (long long)st.st_size,
                    (long long)r->h.file_bytes);
-  return read_table(r, err);
+  return QK_OK;
+}
+
+static qk_status_t read_numbers(qk_eigen_reader_t *r, bool first, qk_err_t *err) {
+  r->number = qk_malloc((size_t)r->h.numbers * sizeof *r->number + 1);
+  if (!r->number) return qk_fail(err, QK_NO_MEMORY, "no memory for %d numbers", r->h.numbers);
+  return first ? read_table(r, err) : QK_OK;
 }
 
 /* Rank 0 reads for all. */
@@ -257,12 +263,16 @@ static qk_status_t share_front(qk_eigen_reader_t *r, const char *path,
                                const qk_eigen_header_t *wanted, qk_err_t *err) {
   qk_comm_t *comm = r->geom->comm;
   const bool first = is_first(r->geom);
+  qk_status_t status = qk_comm_agree(comm, first ? read_header(r, path, wanted, err) : QK_OK, err);
+  if (status != QK_OK) return status;
+  status = qk_comm_bcast(comm, &r->h, sizeof r->h, 0);
+  if (status != QK_OK) return status;
+  status = qk_comm_agree(comm, read_numbers(r, first, err), err);
   const struct {
     void *data;
     size_t bytes;
-  } part[] = {{&r->h, sizeof r->h}, {r->number, sizeof r->number}, {r->sum, sizeof r->sum}};
-  qk_status_t status = qk_comm_agree(comm, first ? read_front(r, path, wanted, err) : QK_OK, err);
-  for (int i = 0; i < 3 && status == QK_OK; i++)
+  } part[] = {{r->number, (size_t)r->h.numbers * sizeof *r->number}, {r->sum, sizeof r->sum}};
+  for (int i = 0; i < 2 && status == QK_OK; i++)
     status = qk_comm_bcast(comm, part[i].data, part[i].bytes, 0);
   if (status != QK_OK) return status;
   return qk_comm_agree(comm, first ? QK_OK : open_path(r, path, err), err);

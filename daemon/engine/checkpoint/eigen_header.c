@@ -21,8 +21,12 @@ static int64_t sites(const qk_eigen_header_t *h) {
   return h->full ? n : n / 2;
 }
 
+int qk_eigen_site_floats(const qk_eigen_header_t *h) {
+  return QK_EIGEN_BLOCK * 2 * (qk_eigen_is_laplacian(&h->problem) ? 3 : 12);
+}
+
 int64_t qk_eigen_block_bytes(const qk_eigen_header_t *h) {
-  return h->planes * h->vectors * sites(h) * QK_EIGEN_SITE_FLOATS * (int64_t)sizeof(float);
+  return h->planes * h->vectors * sites(h) * qk_eigen_site_floats(h) * (int64_t)sizeof(float);
 }
 
 int64_t qk_eigen_block_at(const qk_eigen_header_t *h, int block) {
@@ -157,9 +161,11 @@ static bool contents_fit(const qk_eigen_header_t *h) {
   const qk_eigen_problem_t *p = &h->problem;
   const double real[] = {p->tol, h->state.window, h->state.top, h->state.best};
   if (!all_finite(real, 4) || !all_finite(&h->identity.phase[0][0], 8)) return false;
-  if (!h->complete) return h->numbers == 8 * (h->nblock - 1);
-  return p->count >= 1 && (int64_t)h->numbers == 2 * (int64_t)p->count &&
-         h->nblock == (p->count + 7) / 8;
+  const bool laplacian = qk_eigen_is_laplacian(p);
+  const int64_t values = (int64_t)p->count * (laplacian ? h->dims[3] : 1);
+  if (laplacian && (!h->full || h->vectors != 1 || h->state.done > h->dims[3])) return false;
+  if (!h->complete && !laplacian) return h->numbers == 8 * (h->nblock - 1);
+  return p->count >= 1 && h->numbers == 2 * values && h->nblock == (p->count + 7) / 8;
 }
 
 static bool texts_fit(const qk_eigen_header_t *h, char why[QK_WHY]) {

@@ -14,11 +14,12 @@
  *               columns drawn (u64)
  *   zeros, and in the last 8 bytes XXH3_64bits of all bytes before
  *
- * Then a table: `numbers` reals (f64; complete: eigenvalue and residual of each vector; a state: of
- * each vector of all blocks but the last its Ritz value), a checksum (u64) of each block,
+ * Then a table: `numbers` reals (f64; complete: eigenvalue and residual of each vector, of a
+ * Laplacian [t][vector]; a state: of each vector of all blocks but the last its Ritz value, of a
+ * Laplacian as complete, for the first `converged` time slices), a checksum (u64) of each block,
  * XXH3_64bits of these, and zeros up to a multiple of 4096. Then the blocks, of eight eigenvectors:
  *
- *   [plane][vector][site][column][12 components][re, im] as float
+ *   [plane][vector][site][column][12 components, of a Laplacian 3][re, im] as float
  *
  * sites of the lattice in global lexicographic order, x fastest. The sum of the planes are the
  * numbers: one for single precision, two for double. The checksum of a block is the sum modulo 2^64
@@ -38,9 +39,9 @@ enum {
   QK_EIGEN_FILE_VERSION = 1,
   QK_EIGEN_FILE_ALIGNED = 4096,
   QK_EIGEN_FILE_BLOCKS = 2048,
-  QK_EIGEN_FILE_NUMBERS = 8 * QK_EIGEN_FILE_BLOCKS,
+  QK_EIGEN_FILE_NUMBERS = 2048 * QK_EIGEN_MAX,
   QK_EIGEN_LINKS = 256,
-  QK_EIGEN_SITE_FLOATS = 8 * 24 /* of a plane and vector of a block */
+  QK_EIGEN_IS_LAPLACIAN = 2 /* EigenKind of quark.proto */
 };
 
 /* What the vectors are of. */
@@ -50,6 +51,10 @@ typedef struct qk_eigen_problem {
   double tol;
   char links[QK_EIGEN_LINKS];
 } qk_eigen_problem_t;
+
+static inline bool qk_eigen_is_laplacian(const qk_eigen_problem_t *p) {
+  return p->kind == QK_EIGEN_IS_LAPLACIAN;
+}
 
 typedef struct qk_eigen_header {
   int64_t file_bytes;
@@ -61,7 +66,8 @@ typedef struct qk_eigen_header {
   qk_lanczos_state_t state; /* nblock: as above */
 } qk_eigen_header_t;
 
-/* Bytes of the table, of a block; where a block begins. */
+/* Floats of a site of one plane and vector; bytes of the table, of a block; where one begins. */
+int qk_eigen_site_floats(const qk_eigen_header_t *h);
 int64_t qk_eigen_table_bytes(const qk_eigen_header_t *h);
 int64_t qk_eigen_block_bytes(const qk_eigen_header_t *h);
 int64_t qk_eigen_block_at(const qk_eigen_header_t *h, int block);

@@ -4,14 +4,14 @@
 
 #include "daemon/base/mem.h"
 
-enum { PIECE = 16 << 20, SITE = QK_EIGEN_SITE_FLOATS, COLUMN = QK_EIGEN_SITE_FLOATS / 8 };
+enum { PIECE = 16 << 20, COLUMN = 24, SITE = 8 * COLUMN, COLOURS = 6, LAPLACIAN = 8 * COLOURS };
 
 static int64_t local_sites(const qk_geom_t *geom, const qk_eigen_header_t *h) {
   return h->full ? geom->local_volume : geom->local_volume / 2;
 }
 
 int64_t qk_eigen_part_floats(const qk_geom_t *geom, const qk_eigen_header_t *h) {
-  return (int64_t)h->planes * h->vectors * local_sites(geom, h) * SITE;
+  return (int64_t)h->planes * h->vectors * local_sites(geom, h) * qk_eigen_site_floats(h);
 }
 
 /* Sites of a field of one vector in single, and plain floats in host memory. */
@@ -144,18 +144,33 @@ static void pick(const float *plane, int64_t sites, int column, float *to) {
     memcpy(to + n * COLUMN, plane + n * SITE + column * COLUMN, COLUMN * sizeof *to);
 }
 
-static qk_status_t set_column(const qk_eigen_header_t *h, const float *part, int vector, int column,
-                              const qk_field_t *field, float *picked) {
-  const int64_t sites = local_sites(field->dev->geom, h);
-  float *plane[2], *own[2] = {picked, picked + sites * COLUMN};
+/* A spinor field's share of the time slices [first, end) of a plane of a Laplacian. */
+static void pick_colours(const float *plane, const qk_geom_t *geom, int column, int first, int end,
+                         int spin, float *to) {
+  const int64_t slice = geom->local_volume / geom->lat.l[3];
+#pragma omp parallel for schedule(static)
+  for (int64_t n = first * slice; n < end * slice; n++)
+    memcpy(to + n * COLUMN + spin * COLOURS, plane + n * LAPLACIAN + column * COLOURS,
+           COLOURS * sizeof *to);
+}
+
+/* The field takes both planes of one column. */
+static qk_status_t set_planes(const qk_field_t *field, float *const own[2]) {
   rooms_t r;
-  planes_of(h, field->dev->geom, (float *)(uintptr_t)part, vector, plane);
-  memset(picked, 0, 2 * (size_t)(sites * COLUMN) * sizeof *picked);
-  for (int p = 0; p < h->planes; p++) pick(plane[p], sites, column, own[p]);
   const qk_status_t opened = open_rooms(&r, field);
   const qk_status_t status = opened ? opened : set_double(&r, field, own);
   close_rooms(&r);
   return status;
+}
+
+static qk_status_t set_column(const qk_eigen_header_t *h, const float *part, int vector, int column,
+                              const qk_field_t *field, float *picked) {
+  const int64_t sites = local_sites(field->dev->geom, h);
+  float *plane[2], *own[2] = {picked, picked + sites * COLUMN};
+  planes_of(h, field->dev->geom, (float *)(uintptr_t)part, vector, plane);
+  memset(picked, 0, 2 * (size_t)(sites * COLUMN) * sizeof *picked);
+  for (int p = 0; p < h->planes; p++) pick(plane[p], sites, column, own[p]);
+  return set_planes(field, own);
 }
 
 qk_status_t qk_eigen_part_column(const qk_eigen_header_t *h, const float *part, int vector,
@@ -167,6 +182,36 @@ qk_status_t qk_eigen_part_column(const qk_eigen_header_t *h, const float *part, 
   qk_status_t status = !fits     ? QK_BAD_ARGUMENT
                        : !picked ? QK_NO_MEMORY
                                  : set_column(h, part, vector, column, field, picked);
+  qk_free(picked);
+  return qk_comm_agree(geom->comm, status, NULL);
+}
+
+static qk_status_t set_slices(const qk_eigen_header_t *h, const float *part, int column, int t,
+                              int spin, const qk_field_t *field, float *picked) {
+  const qk_geom_t *geom = field->dev->geom;
+  const int64_t sites = geom->local_volume;
+  const int offset = geom->lat.offset[3], here = t - offset;
+  float *own[2] = {picked, picked + sites * COLUMN};
+  memset(picked, 0, 2 * (size_t)(sites * COLUMN) * sizeof *picked);
+  for (int p = 0; p < h->planes; p++) {
+    const float *plane = part + p * sites * LAPLACIAN;
+    if (t < 0)
+      pick_colours(plane, geom, column, 0, geom->lat.l[3], spin, own[p]);
+    else if (here >= 0 && here < geom->lat.l[3])
+      pick_colours(plane, geom, column, here, here + 1, spin, own[p]);
+  }
+  return set_planes(field, own);
+}
+
+qk_status_t qk_eigen_part_slices(const qk_eigen_header_t *h, const float *part, int column, int t,
+                                 int spin, const qk_field_t *field) {
+  const qk_geom_t *geom = field->dev->geom;
+  const bool fits = qk_eigen_is_laplacian(&h->problem) && field->v.prec == QK_DOUBLE &&
+                    field->v.nrhs == 1 && field->v.subset == QK_FULL && column < 8 && spin < 4;
+  float *picked = qk_malloc(2 * (size_t)(geom->local_volume * COLUMN) * sizeof *picked);
+  qk_status_t status = !fits     ? QK_BAD_ARGUMENT
+                       : !picked ? QK_NO_MEMORY
+                                 : set_slices(h, part, column, t, spin, field, picked);
   qk_free(picked);
   return qk_comm_agree(geom->comm, status, NULL);
 }

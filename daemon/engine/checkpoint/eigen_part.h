@@ -8,8 +8,8 @@
 
 #include "daemon/engine/checkpoint/eigen_header.h"
 
-/* Floats of this rank's part of a block: [plane][vector][site][column][12][re, im], sites of the
- * local lattice, or the even ones, in lexicographic order. Not collective. */
+/* Floats of this rank's part of a block: [plane][vector][site][column][12, of a Laplacian 3]
+ * [re, im], sites of the local lattice, or the even ones, lexicographic. Not collective. */
 int64_t qk_eigen_part_floats(const qk_geom_t *geom, const qk_eigen_header_t *h);
 
 /* Between a flat block (flat.h) of eight vectors and its part in host memory; fields in single, or
@@ -19,5 +19,9 @@ qk_status_t qk_eigen_part_set(const qk_eigen_header_t *h, const float *part, qk_
 /* Vector `vector` of column `column` alone, to a field of one right-hand side in double. */
 qk_status_t qk_eigen_part_column(const qk_eigen_header_t *h, const float *part, int vector,
                                  int column, const qk_field_t *field);
+/* Of a Laplacian: column `column` on time slice t (-1: on each) in spin `spin`, 0 elsewhere, to a
+ * full field of one right-hand side in double. */
+qk_status_t qk_eigen_part_slices(const qk_eigen_header_t *h, const float *part, int column, int t,
+                                 int spin, const qk_field_t *field);
 
 #endif

@@ -25,7 +25,7 @@ enum { QK_EIGEN_BLOCK = 8, QK_EIGEN_MAX = 4096, QK_LANCZOS_SPACE = 8320 };
 
 /* GAMMA5: of H = g5 M on all sites, of an operator whose H is hermitian (operator.h: adjoint),
  * those of least modulus. The iteration is that of H^2 = M^+ M.
- * LAPLACIAN: of an operator that is A itself (laplacian.h). */
+ * LAPLACIAN: of an operator that is A itself (modes/laplacian.h). */
 typedef enum qk_lanczos_kind {
   QK_LANCZOS_NORMAL,
   QK_LANCZOS_GAMMA5,
@@ -48,6 +48,9 @@ typedef struct qk_lanczos_params {
   int restarts; /* at most; 40 */
   qk_prec_t prec;
   uint64_t seed; /* of the first block */
+  /* Makes a full field of noise one that the operator acts on, as a call of an iteration; NULL: any
+   * field is. */
+  void (*restrict_noise)(const qk_operator_t *op, const qk_field_t *field);
 } qk_lanczos_params_t;
 
 typedef struct qk_eigen {

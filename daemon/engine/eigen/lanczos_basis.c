@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "daemon/base/mem.h"
-#include "daemon/engine/eigen/laplacian.h"
 
 enum { B = QK_EIGEN_BLOCK, SCALARS = 4 };
 
@@ -69,6 +68,7 @@ qk_status_t qk_lanczos_basis_init(qk_lanczos_basis_t *k, qk_operator_t *op, qk_w
                             .dev = op->dev,
                             .prec = params->prec,
                             .kind = params->kind,
+                            .restrict_noise = params->restrict_noise,
                             .seed = params->seed};
   k->system = k->kind == QK_LANCZOS_NORMAL ? op->system : QK_FULL;
   void *c = NULL, *scalar = NULL, *mask = NULL;
@@ -310,8 +310,7 @@ qk_status_t qk_lanczos_basis_project(qk_lanczos_basis_t *k, int nblock, qk_field
 
 /* ---- orthonormal blocks --------------------------------------------------------------------- */
 
-/* Each vector of a right-hand side has numbers of its own; those of the Laplacian are zero beyond
- * its slice. */
+/* Each vector of a right-hand side has numbers of its own. */
 static void draw(qk_lanczos_basis_t *k, const qk_field_t *full) {
   const qk_device_t *dev = k->dev;
   for (int i = 0; i < qk_field_vectors(full); i++) {
@@ -321,7 +320,7 @@ static void draw(qk_lanczos_basis_t *k, const qk_field_t *full) {
                          .seed = k->seed + (uint64_t)k->randomised++};
     if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->noise(dev->ctx, &a));
   }
-  if (k->kind == QK_LANCZOS_LAPLACIAN) qk_laplacian_restrict(k->op, full);
+  if (k->restrict_noise) k->restrict_noise(k->op, full);
 }
 
 /* to = the sites of the system of `full`. */

@@ -70,20 +70,27 @@ static bool is_memory(qk_status_t status) {
   return status == QK_DEVICE_MEMORY || status == QK_NO_MEMORY;
 }
 
-static qk_status_t smear(const qk_smear_cache_t *cache, const qk_link_smear_t *kind,
-                         qk_gaugefield_t *field, qk_err_t *err) {
+static qk_status_t smear_into(const qk_smear_cache_t *cache, const qk_link_smear_t *kind,
+                              qk_gaugefield_t *field, qk_err_t *err) {
   const qk_status_t status = qk_gaugefield_import(field, cache->links);
   const bool none = kind->kind == QK_LINK_SMEAR_NONE || kind->steps == 0;
   return status != QK_OK || none ? status : qk_link_smear_apply(field, kind, err);
+}
+
+/* *field: to be destroyed whatever comes out. */
+static qk_status_t smear(const qk_smear_cache_t *cache, const qk_link_smear_t *kind,
+                         qk_gaugefield_t **field, qk_err_t *err) {
+  const qk_status_t status = qk_gaugefield_create(cache->dev, 1, field);
+  return status == QK_OK ? smear_into(cache, kind, *field, err) : status;
 }
 
 /* All that it calls agrees on what memory there is; other failures end the process. */
 static qk_status_t make(qk_smear_cache_t *cache, const qk_link_smear_t *kind, qk_gauss_t **gauss,
                         qk_err_t *err) {
   qk_gaugefield_t *field = NULL;
-  qk_status_t status = qk_gaugefield_create(cache->dev, 1, &field);
-  if (status == QK_OK) status = smear(cache, kind, field, err);
-  if (status == QK_OK) status = qk_gauss_create(cache->dev, cache->work, field, gauss, err);
+  const qk_status_t smeared = smear(cache, kind, &field, err);
+  const qk_status_t status =
+      smeared == QK_OK ? qk_gauss_create(cache->dev, cache->work, field, gauss, err) : smeared;
   qk_gaugefield_destroy(field);
   return status;
 }
@@ -133,9 +140,8 @@ qk_status_t qk_smear_cache_apply(qk_smear_cache_t *cache, const qk_smearing_t *s
 static qk_status_t export(const qk_smear_cache_t *cache, const qk_link_smear_t *kind, double *links,
                           qk_err_t *err) {
   qk_gaugefield_t *field = NULL;
-  qk_status_t status = qk_gaugefield_create(cache->dev, 1, &field);
-  if (status == QK_OK) status = smear(cache, kind, field, err);
-  if (status == QK_OK) status = qk_gaugefield_export(field, links);
+  const qk_status_t smeared = smear(cache, kind, &field, err);
+  const qk_status_t status = smeared == QK_OK ? qk_gaugefield_export(field, links) : smeared;
   qk_gaugefield_destroy(field);
   return status;
 }
@@ -144,8 +150,8 @@ qk_status_t qk_smear_cache_links(qk_smear_cache_t *cache, const qk_link_smear_t 
                                  double **links, qk_err_t *err) {
   const qk_geom_t *geom = cache->dev->geom;
   double *made = qk_malloc((size_t)geom->local_volume * 72 * sizeof *made);
-  qk_status_t status = qk_comm_agree(geom->comm, made ? QK_OK : QK_NO_MEMORY, err);
-  if (status == QK_OK) status = export(cache, kind, made, err);
+  const qk_status_t there = qk_comm_agree(geom->comm, made ? QK_OK : QK_NO_MEMORY, err);
+  const qk_status_t status = there == QK_OK ? export(cache, kind, made, err) : there;
   if (status == QK_OK)
     *links = made;
   else

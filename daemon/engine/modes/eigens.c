@@ -7,52 +7,15 @@
 #include "daemon/base/clock.h"
 #include "daemon/base/log.h"
 #include "daemon/base/mem.h"
-#include "daemon/engine/modes/kept.h"
+#include "daemon/engine/modes/eigens_file.h"
 
 enum { B = QK_EIGEN_BLOCK };
 /* Coarser than this single precision does, where the operator holds it. */
 static const double coarse = 1e-5;
 /* Of H^2 against H: what its residual must be so that H has the one that is asked for. */
 static const double squared = 1e-4, finest = 1e-13;
-
-typedef enum stage { IDLE, READ, ITERATE, SAVE, COLLECT, WRITE } stage_t;
-
-typedef struct job {
-  stage_t stage;
-  qk_eigen_order_t order;
-  double since;
-  qk_lanczos_params_t params;
-  qk_lanczos_t *lanczos;
-  qk_work_t *work;
-  qk_eigen_t *eigen;
-  qk_eigen_reader_t *reader;
-  qk_eigen_writer_t *writer;
-  qk_eigen_header_t h; /* of the file that is read or written */
-  const double *number;
-  float *part; /* of a block */
-  int block;   /* the next one */
-  int64_t applications_before;
-  qk_kept_t *made;
-} job_t;
-
-struct qk_eigens {
-  qk_loaded_t *setup;
-  qk_wire_t *wire;
-  job_t job;
-  qk_kept_t *kept[QK_EIGEN_NAMES_MAX];
-};
-
-static qk_comm_t *comm_of(const qk_eigens_t *s) {
-  return s->setup->geom.comm;
-}
-
-static bool is_first(const qk_eigens_t *s) {
-  return qk_comm_rank(comm_of(s)) == 0;
-}
-
-static bool loses_process(qk_status_t status) {
-  return status == QK_DEVICE_ERROR || status == QK_COMM_ERROR;
-}
+/* Time between states of a Laplacian, in times that one took to write: they have all vectors. */
+static const double between = 20;
 
 /* ---- what is kept ---------------------------------------------------------------------------- */
 
@@ -63,7 +26,7 @@ static qk_kept_t **find(qk_eigens_t *s, const char *name) {
 }
 
 static void remove_file(const qk_eigens_t *s, const char *file) {
-  if (is_first(s) && file[0]) unlink(file);
+  if (qk_eigens_is_first(s) && file[0]) unlink(file);
 }
 
 void qk_eigens_drop(qk_eigens_t *s, const char *name) {
@@ -78,22 +41,27 @@ void qk_eigens_drop(qk_eigens_t *s, const char *name) {
 
 /* All of it but what is kept. */
 static void clear(qk_eigens_t *s) {
-  job_t *j = &s->job;
+  qk_eigens_job_t *j = &s->job;
   qk_kept_destroy(j->made);
   qk_eigen_writer_abandon(j->writer);
   qk_eigen_reader_close(j->reader);
   qk_eigen_destroy(j->eigen);
+  qk_slices_destroy(j->slices);
   qk_lanczos_destroy(j->lanczos);
   qk_work_destroy(j->work);
   qk_free(j->part);
-  *j = (job_t){0};
+  *j = (qk_eigens_job_t){0};
 }
 
 static void tell(const qk_eigens_t *s, const qk_kept_t *v, qk_eigens_done_t *done) {
-  const int n = v->h.problem.count;
+  const int n = 2 * v->h.problem.count;
   done->lowest = v->number[0];
-  done->highest = v->number[2 * (n - 1)];
-  for (int i = 0; i < n; i++) done->residual = fmax(done->residual, v->number[2 * i + 1]);
+  done->highest = v->number[n - 2];
+  for (int i = 0; i < v->h.numbers; i += n) { /* time slices of a Laplacian */
+    done->lowest = fmin(done->lowest, v->number[i]);
+    done->highest = fmax(done->highest, v->number[i + n - 2]);
+  }
+  for (int i = 0; i < v->h.numbers; i += 2) done->residual = fmax(done->residual, v->number[i + 1]);
   done->restarts = v->restarts;
   done->applications = v->applications;
   done->host_bytes = qk_kept_bytes(&s->setup->geom, v);
@@ -126,7 +94,7 @@ static qk_status_t fail(qk_eigens_t *s, qk_status_t status, qk_err_t *why, bool 
   qk_device_explain(&s->setup->dev, status, &done->verdict);
   clear(s);
   *over = true;
-  if (!loses_process(status)) return QK_OK;
+  if (!qk_eigens_loses_process(status)) return QK_OK;
   *err = done->verdict;
   return status;
 }
@@ -156,101 +124,34 @@ static qk_status_t keep(qk_eigens_t *s, bool *over, qk_eigens_done_t *done, qk_e
   return fail(s, QK_BUSY, &why, over, done, err);
 }
 
-/* ---- files ----------------------------------------------------------------------------------- */
-
-static void describe(const qk_eigens_t *s, qk_eigen_header_t *h) {
-  const qk_loaded_t *l = s->setup;
-  const job_t *j = &s->job;
-  const qk_geom_t *fields = l->op->dev->geom;
-  const int inner = fields->inner > 1 ? fields->inner : 1;
-  *h = (qk_eigen_header_t){.identity = l->identity,
-                           .problem = j->order.problem,
-                           .full = j->params.kind == QK_LANCZOS_GAMMA5,
-                           .vectors = inner * qk_geom_slices(fields),
-                           .planes = j->params.prec == QK_DOUBLE ? 2 : 1};
-  h->identity.seed = 0;
-  memcpy(h->dims, l->geom.global, sizeof h->dims);
-}
-
-static qk_status_t reserve_part(qk_eigens_t *s, qk_err_t *err) {
-  qk_eigen_header_t h;
-  describe(s, &h);
-  const int64_t floats = qk_eigen_part_floats(&s->setup->geom, &h);
-  s->job.part = qk_malloc((size_t)floats * sizeof(float));
-  const qk_status_t status =
-      s->job.part ? QK_OK
-                  : qk_fail(err, QK_NO_MEMORY, "no memory for eight eigenvectors: %lld bytes",
-                            (long long)floats * (long long)sizeof(float));
-  return qk_comm_agree(comm_of(s), status, err);
-}
-
-/* Trouble with a file does not end a computation. */
-static void give_up_file(qk_eigens_t *s, const qk_err_t *why) {
-  if (is_first(s)) qk_warn("eigen", "%s is not written: %s", s->job.order.name, why->text);
-  s->job.writer = NULL;
-}
-
-/* The state of Lanczos after a restart. */
-static qk_status_t begin_saving(qk_eigens_t *s) {
-  job_t *j = &s->job;
-  qk_err_t why = {0};
-  describe(s, &j->h);
-  qk_lanczos_state(j->lanczos, &j->h.state, &j->number);
-  j->h.nblock = j->h.state.nblock;
-  j->h.numbers = (j->h.nblock - 1) * B;
-  j->block = 0;
-  j->stage = SAVE;
-  const qk_status_t status =
-      qk_eigen_writer_open(&s->setup->geom, j->order.file, &j->h, &j->writer, &why);
-  if (status == QK_OK || loses_process(status)) return status;
-  give_up_file(s, &why);
-  j->stage = ITERATE;
-  return QK_OK;
-}
-
-static qk_status_t save_block(qk_eigens_t *s) {
-  job_t *j = &s->job;
-  qk_err_t why = {0};
-  qk_status_t status = QK_OK;
-  if (j->block < j->h.nblock) {
-    status = qk_eigen_part_get(&j->h, qk_lanczos_block(j->lanczos, j->block), j->part);
-    if (status != QK_OK) return status;
-    status = qk_eigen_writer_block(j->writer, j->block++, j->part, &why);
-    if (status == QK_OK || loses_process(status)) return status;
-    qk_eigen_writer_abandon(j->writer);
-  } else {
-    status = qk_eigen_writer_close(j->writer, j->number, &why);
-    j->stage = ITERATE;
-    j->writer = NULL;
-    if (status == QK_OK || loses_process(status)) return status;
-  }
-  give_up_file(s, &why);
-  j->stage = ITERATE;
-  return QK_OK;
-}
-
 /* ---- the computation ------------------------------------------------------------------------- */
 
 /* Memory of a device, the least of all ranks; ranks on one host share theirs. */
 static qk_status_t find_free(const qk_eigens_t *s, double *least) {
   const qk_loaded_t *l = s->setup;
-  const int shared = l->ops->host_memory ? qk_comm_local_size(comm_of(s)) : 1;
+  const int shared = l->ops->host_memory ? qk_comm_local_size(qk_eigens_comm(s)) : 1;
   qk_device_info_t info = {0};
-  qk_status_t status = qk_comm_agree(comm_of(s), l->ops->info(l->ctx, &info), NULL);
+  qk_status_t status = qk_comm_agree(qk_eigens_comm(s), l->ops->info(l->ctx, &info), NULL);
   if (status != QK_OK) return status;
   double most = -0.97 * (double)info.memory_free / shared;
-  status = qk_comm_max(comm_of(s), &most, 1);
+  status = qk_comm_max(qk_eigens_comm(s), &most, 1);
   *least = -most;
   return status;
 }
 
-static qk_status_t check_memory(const qk_eigens_t *s, qk_err_t *err) {
+static int64_t device_bytes(const qk_eigens_t *s) {
   const qk_loaded_t *l = s->setup;
   const qk_lanczos_params_t *p = &s->job.params;
   const qk_geom_t *fields = l->op->dev->geom;
+  if (qk_eigens_is_laplacian(s)) return qk_slices_bytes(&l->geom, &s->job.order.links, p);
   const qk_subset_t system = p->kind == QK_LANCZOS_GAMMA5 ? QK_FULL : l->op->system;
   const int64_t work = 3 * (int64_t)qk_field_bytes(fields, p->prec, B, system);
-  const double needed = (double)(qk_lanczos_bytes(fields, system, p) + work);
+  return qk_lanczos_bytes(fields, system, p) + work;
+}
+
+static qk_status_t check_memory(const qk_eigens_t *s, qk_err_t *err) {
+  const qk_lanczos_params_t *p = &s->job.params;
+  const double needed = (double)device_bytes(s);
   double least = 0;
   qk_status_t status = find_free(s, &least);
   if (status != QK_OK || needed <= least) return status;
@@ -272,9 +173,11 @@ static qk_status_t choose(qk_eigens_t *s, qk_err_t *err) {
                              .tol = p->tol,
                              .restarts = p->restarts ? p->restarts : QK_EIGEN_RESTARTS_MAX,
                              .seed = 1};
-  if (p->kind == QUARK__EIGEN_KIND__EIGEN_LAPLACIAN)
-    return qk_fail(err, QK_UNSUPPORTED,
-                   "kind = laplacian: quarkd does not compute these eigenvectors yet");
+  if (qk_eigen_is_laplacian(p)) {
+    q->kind = QK_LANCZOS_LAPLACIAN;
+    q->prec = p->tol >= coarse ? QK_SINGLE : QK_DOUBLE;
+    return QK_OK;
+  }
   if (p->kind == QUARK__EIGEN_KIND__EIGEN_GAMMA5) {
     q->kind = QK_LANCZOS_GAMMA5;
     q->accept = p->tol;
@@ -285,12 +188,39 @@ static qk_status_t choose(qk_eigens_t *s, qk_err_t *err) {
   return QK_OK;
 }
 
+static qk_status_t reserve_part(qk_eigens_t *s, qk_err_t *err) {
+  qk_eigen_header_t h;
+  qk_eigens_describe(s, &h);
+  const int64_t floats = qk_eigen_part_floats(&s->setup->geom, &h);
+  s->job.part = qk_malloc((size_t)floats * sizeof(float));
+  const qk_status_t status =
+      s->job.part ? QK_OK
+                  : qk_fail(err, QK_NO_MEMORY, "no memory for eight eigenvectors: %lld bytes",
+                            (long long)floats * (long long)sizeof(float));
+  return qk_comm_agree(qk_eigens_comm(s), status, err);
+}
+
+/* From a slice on; what is made is there, if any were done before. */
+static qk_status_t start_slices(qk_eigens_t *s, int first, qk_err_t *err) {
+  qk_eigens_job_t *j = &s->job;
+  qk_eigen_header_t h;
+  qk_status_t status = check_memory(s, err);
+  if (status == QK_OK && !j->made) {
+    qk_eigens_describe_slices(s, &h);
+    h.complete = true;
+    status = qk_kept_create(&s->setup->geom, &j->order, &h, &j->made, err);
+  }
+  if (status != QK_OK) return status;
+  j->stage = ITERATE;
+  return qk_slices_create(s->setup, &j->order.links, &j->params, j->made, first, &j->slices, err);
+}
+
 static qk_status_t start_lanczos(qk_eigens_t *s, qk_err_t *err) {
-  job_t *j = &s->job;
+  qk_eigens_job_t *j = &s->job;
   qk_operator_t *op = s->setup->op;
   qk_status_t status = check_memory(s, err);
   if (status != QK_OK) return status;
-  status = qk_comm_agree(comm_of(s), qk_work_create(op->dev, &j->work), err);
+  status = qk_comm_agree(qk_eigens_comm(s), qk_work_create(op->dev, &j->work), err);
   if (status != QK_OK) return status;
   status = reserve_part(s, err);
   if (status != QK_OK) return status;
@@ -299,13 +229,13 @@ static qk_status_t start_lanczos(qk_eigens_t *s, qk_err_t *err) {
 }
 
 static qk_status_t begin_collecting(qk_eigens_t *s, qk_err_t *err) {
-  job_t *j = &s->job;
+  qk_eigens_job_t *j = &s->job;
   qk_status_t status = qk_lanczos_vectors(j->lanczos, &j->eigen, err);
   if (status != QK_OK) return status;
   const int restarts = j->eigen->restarts;
   qk_lanczos_destroy(j->lanczos);
   j->lanczos = NULL;
-  describe(s, &j->h);
+  qk_eigens_describe(s, &j->h);
   j->h.complete = true;
   j->h.nblock = j->eigen->nblock;
   j->h.numbers = 2 * j->eigen->n;
@@ -322,7 +252,7 @@ static qk_status_t begin_collecting(qk_eigens_t *s, qk_err_t *err) {
 }
 
 static qk_status_t collect_block(qk_eigens_t *s) {
-  job_t *j = &s->job;
+  qk_eigens_job_t *j = &s->job;
   const int b = j->block++;
   const qk_status_t status = qk_eigen_part_get(&j->h, j->eigen->block[b], j->made->part[b]);
   if (status != QK_OK || j->block < j->h.nblock) return status;
@@ -335,104 +265,79 @@ static qk_status_t collect_block(qk_eigens_t *s) {
   return QK_OK;
 }
 
+/* The same on all ranks: rank 0 has the clock. */
+static qk_status_t is_time_to_save(const qk_eigens_t *s, bool *is) {
+  const qk_eigens_job_t *j = &s->job;
+  double due = qk_eigens_is_first(s) && qk_clock_now() - j->saved >= between * j->cost ? 1 : 0;
+  const qk_status_t status = qk_comm_max(qk_eigens_comm(s), &due, 1);
+  *is = due > 0;
+  return status;
+}
+
+static qk_status_t iterate_slices(qk_eigens_t *s, qk_err_t *err) {
+  qk_eigens_job_t *j = &s->job;
+  qk_status_t status = qk_slices_step(j->slices, err);
+  if (status != QK_OK) return status;
+  const qk_slices_news_t news = qk_slices_news(j->slices);
+  bool save = false;
+  if (news.over) {
+    j->made->applications = news.applications;
+    qk_slices_destroy(j->slices);
+    j->slices = NULL;
+    j->h = j->made->h;
+    j->block = 0;
+    j->stage = WRITE;
+  } else if (news.finished && j->order.file[0]) {
+    status = is_time_to_save(s, &save);
+  }
+  return save ? qk_eigens_begin_saving(s) : status;
+}
+
 static qk_status_t iterate(qk_eigens_t *s, qk_err_t *err) {
-  job_t *j = &s->job;
+  qk_eigens_job_t *j = &s->job;
+  if (j->slices) return iterate_slices(s, err);
   qk_status_t status = qk_lanczos_step(j->lanczos, err);
   if (status != QK_OK) return status;
   const qk_lanczos_news_t news = qk_lanczos_news(j->lanczos);
   if (news.over) return begin_collecting(s, err);
-  return news.restarted && j->order.file[0] ? begin_saving(s) : QK_OK;
+  return news.restarted && j->order.file[0] ? qk_eigens_begin_saving(s) : QK_OK;
 }
 
-/* One block to the file; then they are kept. */
-static qk_status_t write_block(qk_eigens_t *s, bool *written) {
-  job_t *j = &s->job;
-  qk_err_t why = {0};
-  qk_status_t status = QK_OK;
-  *written = !j->order.file[0];
-  if (*written) return QK_OK;
-  if (!j->writer)
-    status = qk_eigen_writer_open(&s->setup->geom, j->order.file, &j->h, &j->writer, &why);
-  else if (j->block < j->h.nblock) {
-    status = qk_eigen_writer_block(j->writer, j->block, j->made->part[j->block], &why);
-    j->block++;
-    if (status != QK_OK) qk_eigen_writer_abandon(j->writer);
-  } else {
-    status = qk_eigen_writer_close(j->writer, j->made->number, &why);
-    j->writer = NULL;
-    *written = true;
-  }
-  if (status == QK_OK || loses_process(status)) return status;
-  give_up_file(s, &why);
-  *written = true;
-  return QK_OK;
+static qk_status_t start(qk_eigens_t *s, qk_err_t *err) {
+  return qk_eigens_is_laplacian(s) ? start_slices(s, 0, err) : start_lanczos(s, err);
 }
 
-/* ---- from a file ----------------------------------------------------------------------------- */
-
-/* What stands in a file that is not another's, but cannot be used. */
-static bool is_damage(qk_status_t status) {
-  return status == QK_BAD_FORMAT || status == QK_BAD_CHECKSUM || status == QK_TRUNCATED ||
-         status == QK_IO_ERROR;
-}
-
-static qk_status_t there(const qk_eigens_t *s, bool *is) {
-  double found = is_first(s) && access(s->job.order.file, F_OK) == 0 ? 1 : 0;
-  const qk_status_t status = qk_comm_max(comm_of(s), &found, 1);
-  *is = found > 0;
-  return status;
-}
-
-/* A file that is there is read from the next step on; one of something else is refused. */
+/* What the file begins with says what is read, and into what. */
 static qk_status_t open_file(qk_eigens_t *s, qk_err_t *err) {
-  job_t *j = &s->job;
-  qk_eigen_header_t wanted;
-  describe(s, &wanted);
-  qk_status_t status = qk_eigen_reader_open(&s->setup->geom, j->order.file, &wanted, &j->reader,
-                                            &j->h, &j->number, err);
-  if (status != QK_OK) return status;
-  status = j->h.complete ? qk_kept_create(&s->setup->geom, &j->order, &j->h, &j->made, err)
-                         : start_lanczos(s, err);
-  j->block = 0;
-  j->stage = READ;
+  qk_status_t status = qk_eigens_open_file(s, err);
+  if (status == QK_OK && !s->job.made) status = start_lanczos(s, err);
+  s->job.stage = READ;
   return status;
 }
 
+/* A block, or what follows the last one. */
 static qk_status_t read_block(qk_eigens_t *s, bool *complete, qk_err_t *err) {
-  job_t *j = &s->job;
-  if (j->block < j->h.nblock) {
-    const int b = j->block++;
-    float *part = j->h.complete ? j->made->part[b] : j->part;
-    const qk_status_t status = qk_eigen_reader_block(j->reader, b, part, err);
-    if (status != QK_OK || j->h.complete) return status;
-    return qk_eigen_part_set(&j->h, part, qk_lanczos_block(j->lanczos, b));
-  }
+  qk_eigens_job_t *j = &s->job;
+  bool ends = false;
+  qk_status_t status = qk_eigens_read_block(s, &ends, err);
+  if (status != QK_OK || !ends) return status;
   *complete = j->h.complete;
-  if (j->h.complete) {
-    memcpy(j->made->number, j->number, (size_t)j->h.numbers * sizeof *j->number);
-  } else {
-    const qk_status_t status = qk_lanczos_resume(j->lanczos, &j->h.state, j->number, err);
-    if (status != QK_OK) return status;
-    if (is_first(s))
-      qk_info("eigen", "%s goes on from restart %d", j->order.name, j->h.state.restarts);
-    j->stage = ITERATE;
-  }
-  qk_eigen_reader_close(j->reader);
-  j->reader = NULL;
-  return QK_OK;
+  if (*complete) return QK_OK;
+  j->stage = ITERATE;
+  return j->made ? start_slices(s, j->h.state.done, err) : QK_OK;
 }
 
 /* From the beginning, once more. */
 static qk_status_t start_anew(qk_eigens_t *s, const qk_err_t *why, qk_err_t *err) {
-  job_t *j = &s->job, fresh = {.order = j->order,
-                               .since = j->since,
-                               .params = j->params,
-                               .applications_before = j->applications_before};
-  if (is_first(s)) qk_warn("eigen", "%s begins anew: %s", j->order.name, why->text);
+  qk_eigens_job_t *j = &s->job, fresh = {.order = j->order,
+                                         .since = j->since,
+                                         .params = j->params,
+                                         .applications_before = j->applications_before};
+  if (qk_eigens_is_first(s)) qk_warn("eigen", "%s begins anew: %s", j->order.name, why->text);
   clear(s);
   *j = fresh;
   *err = (qk_err_t){0};
-  return start_lanczos(s, err);
+  return start(s, err);
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -471,17 +376,17 @@ void qk_eigens_cancel(qk_eigens_t *s, qk_eigens_done_t *done) {
 
 /* From the file, or from noise. */
 static qk_status_t begin(qk_eigens_t *s, qk_err_t *err) {
-  job_t *j = &s->job;
+  qk_eigens_job_t *j = &s->job;
   bool is = false;
   qk_status_t status = choose(s, err);
-  if (status == QK_OK && j->order.file[0]) status = there(s, &is);
+  if (status == QK_OK && j->order.file[0]) status = qk_eigens_there(s, &is);
   if (status != QK_OK) return status;
   if (!is)
     return j->order.restore
                ? qk_fail(err, QK_NOT_FOUND, "eigenvectors of %s are not here", j->order.name)
-               : start_lanczos(s, err);
+               : start(s, err);
   status = open_file(s, err);
-  if (!is_damage(status) || j->order.restore) return status;
+  if (!qk_eigens_is_damage(status) || j->order.restore) return status;
   const qk_err_t why = *err;
   return start_anew(s, &why, err);
 }
@@ -490,7 +395,7 @@ qk_status_t qk_eigens_begin(qk_eigens_t *s, const qk_eigen_order_t *order, bool 
                             qk_eigens_done_t *done, qk_err_t *err) {
   qk_err_t why = {0};
   qk_kept_t **known = find(s, order->name);
-  s->job = (job_t){.order = *order, .since = qk_clock_now()};
+  s->job = (qk_eigens_job_t){.order = *order, .since = qk_clock_now()};
   *over = false;
   if (known && qk_kept_is_of(*known, &order->problem)) return conclude(s, *known, over, done, err);
   qk_status_t status =
@@ -507,11 +412,11 @@ static qk_status_t step(qk_eigens_t *s, bool *ready, qk_err_t *why) {
   case ITERATE:
     return iterate(s, why);
   case SAVE:
-    return save_block(s);
+    return qk_eigens_save_block(s);
   case COLLECT:
     return collect_block(s);
   default:
-    return write_block(s, ready);
+    return qk_eigens_write_block(s, ready);
   }
 }
 
@@ -521,7 +426,7 @@ qk_status_t qk_eigens_step(qk_eigens_t *s, bool *over, qk_eigens_done_t *done, q
   const bool reading = s->job.stage == READ;
   qk_status_t status = step(s, &ready, &why);
   *over = false;
-  if (status != QK_OK && reading && is_damage(status) && !s->job.order.restore) {
+  if (status != QK_OK && reading && qk_eigens_is_damage(status) && !s->job.order.restore) {
     const qk_err_t damage = why;
     status = start_anew(s, &damage, &why);
   }
@@ -530,20 +435,30 @@ qk_status_t qk_eigens_step(qk_eigens_t *s, bool *over, qk_eigens_done_t *done, q
 }
 
 qk_eigens_progress_t qk_eigens_progress(const qk_eigens_t *s) {
-  const job_t *j = &s->job;
-  qk_lanczos_news_t news = {0};
-  if (j->lanczos) news = qk_lanczos_news(j->lanczos);
-  return (qk_eigens_progress_t){.serial = j->order.serial,
-                                .restart = news.restarts,
-                                .converged = j->made ? j->order.problem.count : news.converged,
-                                .seconds = qk_clock_now() - j->since};
+  const qk_eigens_job_t *j = &s->job;
+  const int count = j->order.problem.count,
+            slices = qk_eigens_is_laplacian(s) ? s->setup->geom.global[3] : 1;
+  qk_eigens_progress_t progress = {.serial = j->order.serial, .seconds = qk_clock_now() - j->since};
+  if (j->slices) {
+    const qk_slices_news_t news = qk_slices_news(j->slices);
+    progress.restart = j->made->restarts + news.restarts;
+    progress.converged = count * news.done + news.converged;
+  } else if (j->lanczos) {
+    const qk_lanczos_news_t news = qk_lanczos_news(j->lanczos);
+    progress.restart = news.restarts;
+    progress.converged = news.converged;
+  } else if (j->made) {
+    progress.converged = count * slices;
+  }
+  return progress;
 }
 
 /* ---- use ------------------------------------------------------------------------------------- */
 
-qk_status_t qk_eigens_vector(const qk_eigens_t *s, const char *name, int n, int vector,
-                             const qk_field_t *field, qk_err_t *err) {
+qk_status_t qk_eigens_find(const qk_eigens_t *s, const char *name, const qk_kept_t **kept,
+                           qk_err_t *err) {
   qk_kept_t **found = find((qk_eigens_t *)(uintptr_t)s, name);
   if (!found) return qk_fail(err, QK_NOT_FOUND, "there are no eigenvectors of the name %s", name);
-  return qk_kept_vector(*found, n, vector, field, err);
+  *kept = *found;
+  return QK_OK;
 }

@@ -14,7 +14,7 @@
 #ifndef QK_ENGINE_EIGENS_H
 #define QK_ENGINE_EIGENS_H
 
-#include "daemon/engine/modes/order.h"
+#include "daemon/engine/modes/kept.h"
 #include "daemon/engine/setup/loaded.h"
 #include "daemon/engine/transfer/wire.h"
 
@@ -53,8 +53,7 @@ typedef struct qk_eigens_progress {
 /* Of the one under way, the same on all ranks. */
 qk_eigens_progress_t qk_eigens_progress(const qk_eigens_t *eigens);
 
-/* Vector n of a name, slice or flavour `vector` of it, into a full field of one right-hand side of
- * one vector; 0 on sites that it has none on. QK_NOT_FOUND, QK_BAD_ARGUMENT. */
-qk_status_t qk_eigens_vector(const qk_eigens_t *eigens, const char *name, int n, int vector,
-                             const qk_field_t *field, qk_err_t *err);
+/* What is kept under the name; QK_NOT_FOUND. */
+qk_status_t qk_eigens_find(const qk_eigens_t *eigens, const char *name, const qk_kept_t **kept,
+                           qk_err_t *err);
 #endif

@@ -53,21 +53,28 @@ bool qk_kept_is_of(const qk_kept_t *v, const qk_eigen_problem_t *b) {
          a->order == b->order && a->restarts == b->restarts && strcmp(a->links, b->links) == 0;
 }
 
-qk_status_t qk_kept_vector(const qk_kept_t *v, int n, int vector, const qk_field_t *field,
-                           qk_err_t *err) {
+static qk_status_t set(const qk_kept_t *v, const qk_kept_pick_t *pick, const qk_field_t *field) {
   enum { B = QK_EIGEN_BLOCK };
-  if (n < 0 || n >= v->h.problem.count)
-    return qk_fail(err, QK_BAD_ARGUMENT, "vector = %d: %s has 0 to %d", n, v->name,
-                   v->h.problem.count - 1);
-  if (vector < 0 || vector >= v->h.vectors)
-    return qk_fail(err, QK_BAD_ARGUMENT, "slice = %d: vectors of %s have 0 to %d", vector, v->name,
-                   v->h.vectors - 1);
-  qk_field_t part = *field;
+  const float *part = v->part[pick->n / B];
+  qk_field_t sites = *field;
+  if (qk_eigen_is_laplacian(&v->h.problem))
+    return qk_eigen_part_slices(&v->h, part, pick->n % B, pick->t, pick->spin, field);
   if (!v->h.full) {
     qk_dev_blas(field->dev, QK_BLAS_ZERO, (qk_blas_args_t){.f = {field->v}});
-    part.v = qk_field_parity(field, QK_EVEN);
+    sites.v = qk_field_parity(field, QK_EVEN);
   }
-  const qk_status_t status = qk_eigen_part_column(&v->h, v->part[n / B], vector, n % B, &part);
+  return qk_eigen_part_column(&v->h, part, pick->vector, pick->n % B, &sites);
+}
+
+qk_status_t qk_kept_vector(const qk_kept_t *v, const qk_kept_pick_t *pick, const qk_field_t *field,
+                           qk_err_t *err) {
+  if (pick->n < 0 || pick->n >= v->h.problem.count)
+    return qk_fail(err, QK_BAD_ARGUMENT, "vector = %d: %s has 0 to %d", pick->n, v->name,
+                   v->h.problem.count - 1);
+  if (pick->vector < 0 || pick->vector >= v->h.vectors)
+    return qk_fail(err, QK_BAD_ARGUMENT, "slice = %d: vectors of %s have 0 to %d", pick->vector,
+                   v->name, v->h.vectors - 1);
+  const qk_status_t status = set(v, pick, field);
   if (status == QK_OK) return QK_OK;
   return qk_fail(err, status, "eigenvectors of %s: %s", v->name, qk_status_text(status));
 }

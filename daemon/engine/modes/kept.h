@@ -11,7 +11,7 @@ typedef struct qk_kept {
   char name[QK_EIGEN_NAME_MAX + 1], file[QK_PATH_MAX + 1]; /* "": it has none */
   qk_eigen_header_t h;                                     /* of the file: complete */
   float *part[QK_EIGEN_FILE_BLOCKS];
-  double *number; /* eigenvalue and residual of each */
+  double *number; /* eigenvalue and residual of each, of a Laplacian [t][n] */
   int restarts;
   int64_t applications; /* that they took */
 } qk_kept_t;
@@ -24,9 +24,15 @@ void qk_kept_destroy(qk_kept_t *kept);                               /* NULL-saf
 int64_t qk_kept_bytes(const qk_geom_t *geom, const qk_kept_t *kept); /* of all ranks */
 bool qk_kept_is_of(const qk_kept_t *kept, const qk_eigen_problem_t *problem);
 
-/* Slice or flavour `vector` of vector n into a full field of one right-hand side of one vector; 0
- * on sites that it has none on. Collective. QK_BAD_ARGUMENT names what is beyond. */
-qk_status_t qk_kept_vector(const qk_kept_t *kept, int n, int vector, const qk_field_t *field,
-                           qk_err_t *err);
+/* Vector n: slice or flavour `vector` of it; of a Laplacian in spin `spin` on time slice t, -1: on
+ * each its own. */
+typedef struct qk_kept_pick {
+  int n, vector, t, spin;
+} qk_kept_pick_t;
+
+/* Into a full field of one right-hand side of one vector; 0 on sites that it has none on.
+ * Collective. QK_BAD_ARGUMENT names what is beyond. */
+qk_status_t qk_kept_vector(const qk_kept_t *kept, const qk_kept_pick_t *pick,
+                           const qk_field_t *field, qk_err_t *err);
 
 #endif

@@ -5,12 +5,14 @@
 #define QK_ENGINE_ORDER_H
 
 #include "daemon/engine/checkpoint/eigen_header.h"
+#include "daemon/engine/gauge/link_smear.h"
 #include "proto/limits.h"
 
 typedef struct qk_eigen_order {
   uint64_t serial;
   char name[QK_EIGEN_NAME_MAX + 1];
   qk_eigen_problem_t problem;
+  qk_link_smear_t links; /* of a Laplacian; problem.links says the same in words */
   bool restore;
   char shm_out[QK_SHM_NAME_MAX + 1], file[QK_PATH_MAX + 1]; /* "": none */
 } qk_eigen_order_t;

@@ -59,6 +59,14 @@ static qk_status_t judge(qk_status_t status, const char why[QK_WHY], qk_err_t *e
   return status == QK_OK ? QK_OK : qk_fail(err, status, "%s", why);
 }
 
+static qk_link_smear_t links_of(const Quark__Smearing *m) {
+  qk_link_smear_t links = {.kind = (qk_link_smear_kind_t)m->links,
+                           .steps = (int)m->link_steps,
+                           .spatial = m->link_spatial};
+  for (size_t i = 0; i < m->n_link_param; i++) links.param[i] = m->link_param[i];
+  return links;
+}
+
 /* Absent: no smearing. */
 static qk_status_t parse_smearing(const Quark__Smearing *m, qk_smearing_t *smearing,
                                   qk_err_t *err) {
@@ -66,12 +74,7 @@ static qk_status_t parse_smearing(const Quark__Smearing *m, qk_smearing_t *smear
   if (m == NULL) return QK_OK;
   const qk_status_t status = judge(qk_smearing_check(m, "smearing", why), why, err);
   if (status != QK_OK) return status;
-  *smearing = (qk_smearing_t){.alpha = m->alpha,
-                              .steps = (int32_t)m->steps,
-                              .links = {.kind = (qk_link_smear_kind_t)m->links,
-                                        .steps = (int)m->link_steps,
-                                        .spatial = m->link_spatial}};
-  for (size_t i = 0; i < m->n_link_param; i++) smearing->links.param[i] = m->link_param[i];
+  *smearing = (qk_smearing_t){.alpha = m->alpha, .steps = (int32_t)m->steps, .links = links_of(m)};
   return QK_OK;
 }
 
@@ -90,12 +93,17 @@ static qk_status_t parse_vector(const Quark__Engine__Fill *m, int vectors, qk_fi
   if (c->vector >= QK_EIGEN_COUNT_MAX || c->slice >= QK_LS_MAX)
     return qk_fail(err, QK_BAD_ARGUMENT, "vector, slice = %u, %u: below %d and %d", c->vector,
                    c->slice, QK_EIGEN_COUNT_MAX, QK_LS_MAX);
+  if (c->spin < 0 || c->spin > 3 || c->t < -1)
+    return qk_fail(err, QK_BAD_ARGUMENT, "spin, t = %d, %d: 0 to 3, and at least -1", c->spin,
+                   c->t);
   const qk_status_t status = judge(qk_eigen_check_name("vectors", m->vectors, why), why, err);
   if (status != QK_OK) return status;
   f->component = vectors == 1 ? 1 : c->flavour;
   f->vector = (int32_t)c->vector;
   f->slice = (int32_t)c->slice;
-  f->spin = f->colour = -1;
+  f->site[3] = c->t;
+  f->spin = c->spin;
+  f->colour = -1;
   return qk_load_text("vectors", m->vectors, f->vectors, sizeof f->vectors, err);
 }
 
@@ -275,6 +283,8 @@ qk_status_t qk_fill_parse(const Quark__Engine__Fill *m, int entries, bool flavou
 
 /* ---- eigenvectors --------------------------------------------------------------------------- */
 
+_Static_assert((int)QUARK__EIGEN_KIND__EIGEN_LAPLACIAN == QK_EIGEN_IS_LAPLACIAN, "kinds");
+
 /* Words that tell kinds of smearing apart. */
 static void links_text(const Quark__Smearing *m, char text[QK_EIGEN_LINKS]) {
   size_t n = 0;
@@ -303,6 +313,7 @@ qk_status_t qk_eigen_parse(const Quark__Engine__Eigen *m, const int dims[4], int
                                     .tol = p->tol},
                         .restore = m->restore};
   links_text(p->links, o.problem.links);
+  if (p->links) o.links = links_of(p->links);
   const char *out = m->shm_out ? m->shm_out : "", *file = m->file ? m->file : "";
   status = qk_load_text("name", p->name, o.name, sizeof o.name, err);
   if (status != QK_OK) return status;

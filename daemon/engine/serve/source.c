@@ -108,17 +108,26 @@ static qk_status_t generate(const sources_t *sources, int i, bool lower, const q
   return qk_device_explain(&s->dev, status, err);
 }
 
-/* An eigenvector, in the DeGrand-Rossi basis as it is: slice or flavour `part` of it. */
+/* An eigenvector: slice or flavour `part` of it, in the DeGrand-Rossi basis as it is; of a
+ * Laplacian with a spin of the source's basis. */
 static qk_status_t take_eigenvector(const sources_t *sources, int i, int part,
                                     const qk_field_t *field, int rhs) {
   const qk_fill_t *fill = sources->fill[i];
   const qk_field_t *own = field->v.nrhs > 1 ? sources->field[i] : field;
-  double one[4][4][2];
-  qk_status_t status = qk_eigens_vector(sources->setup->eigens, fill->vectors, fill->vector, part,
-                                        own, &sources->verdict[i]);
-  qk_gamma_basis_import(QK_BASIS_DEGRAND_ROSSI, one);
-  if (status == QK_OK && own != field)
-    status = qk_field_io_move(sources->port, one, own, 0, field, rhs);
+  qk_err_t *err = &sources->verdict[i];
+  qk_gamma_basis_t basis = QK_BASIS_DEGRAND_ROSSI;
+  qk_kept_pick_t pick = {fill->vector, part, fill->site[3], fill->spin};
+  double matrix[4][4][2];
+  const qk_kept_t *kept;
+  qk_status_t status = qk_eigens_find(sources->setup->eigens, fill->vectors, &kept, err);
+  if (status == QK_OK && qk_eigen_is_laplacian(&kept->h.problem)) {
+    pick.vector = fill->slice;
+    basis = fill->basis;
+  }
+  if (status == QK_OK) status = qk_kept_vector(kept, &pick, own, err);
+  qk_gamma_basis_import(basis, matrix);
+  if (status == QK_OK && (own != field || basis != QK_BASIS_DEGRAND_ROSSI))
+    status = qk_field_io_move(sources->port, matrix, own, 0, field, rhs);
   /* want of memory ends this source alone */
   return status == QK_DEVICE_MEMORY || status == QK_NO_MEMORY ? QK_BUSY : status;
 }

@@ -7,7 +7,7 @@
 #include "daemon/base/mem.h"
 #include "daemon/engine/eigen/hermitian.h"
 #include "daemon/engine/eigen/lanczos.h"
-#include "daemon/engine/eigen/laplacian.h"
+#include "daemon/engine/modes/laplacian.h"
 #include "tests/support/rig.h"
 
 static int sites_of(const qk_rig_t *rig) {
@@ -103,16 +103,24 @@ static void check(const char *gauge, int slices, qk_lanczos_params_t p) {
 Test(laplacian, has_the_lowest_modes_of_each_slice) {
   if (!rig_backend_present()) cr_skip_test("no device");
   check("random:4x6x4x4:5", 1,
-        (qk_lanczos_params_t){
-            .kind = QK_LANCZOS_LAPLACIAN, .n = 20, .tol = 1e-11, .prec = QK_DOUBLE, .seed = 1});
+        (qk_lanczos_params_t){.kind = QK_LANCZOS_LAPLACIAN,
+                              .n = 20,
+                              .tol = 1e-11,
+                              .prec = QK_DOUBLE,
+                              .seed = 1,
+                              .restrict_noise = qk_laplacian_restrict});
 }
 
 /* 72 sites of a slice, 36 of one parity. */
 Test(laplacian, has_slices_that_are_no_multiple_of_sixteen_sites) {
   if (!rig_backend_present()) cr_skip_test("no device");
   check("random:6x2x6x4:7", 2,
-        (qk_lanczos_params_t){
-            .kind = QK_LANCZOS_LAPLACIAN, .n = 12, .tol = 1e-5, .prec = QK_SINGLE, .seed = 1});
+        (qk_lanczos_params_t){.kind = QK_LANCZOS_LAPLACIAN,
+                              .n = 12,
+                              .tol = 1e-5,
+                              .prec = QK_SINGLE,
+                              .seed = 1,
+                              .restrict_noise = qk_laplacian_restrict});
 }
 
 /* Three constant vectors with eigenvalue 0, then those of momentum 1: 2 - 2 cos(pi/2). */
@@ -122,8 +130,12 @@ Test(laplacian, has_plane_waves_on_unit_links) {
   qk_laplacian_t *l = NULL;
   qk_err_t err = {0};
   qk_eigen_t *e = NULL;
-  const qk_lanczos_params_t p = {
-      .kind = QK_LANCZOS_LAPLACIAN, .n = 21, .tol = 1e-11, .prec = QK_DOUBLE, .seed = 3};
+  const qk_lanczos_params_t p = {.kind = QK_LANCZOS_LAPLACIAN,
+                                 .n = 21,
+                                 .tol = 1e-11,
+                                 .prec = QK_DOUBLE,
+                                 .seed = 3,
+                                 .restrict_noise = qk_laplacian_restrict};
   rig_open(&rig, NULL, "builtin:unit:4x4x4x2", NULL);
   rig_must(qk_laplacian_create(&rig.dev, rig.links, &l, &err), "create", &err);
   rig_must(qk_laplacian_go(l, 1, QK_DOUBLE, &err), "go", &err);

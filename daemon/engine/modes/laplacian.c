@@ -1,4 +1,4 @@
-#include "daemon/engine/eigen/laplacian.h"
+#include "daemon/engine/modes/laplacian.h"
 
 #include <string.h>
 
@@ -160,22 +160,26 @@ static qk_status_t take_links(qk_laplacian_t *l, qk_err_t *err) {
   const double *links = l->links + first * sites_in_space(&l->geom.lat) * LINK_REALS;
   qk_gaugefield_t *field = NULL;
   qk_status_t status = qk_gaugefield_create(&l->dev, 1, &field);
-  if (!status) status = qk_gaugefield_import(field, links);
-  if (!status) status = qk_gauss_create(&l->dev, l->op.work, field, &l->gauss, err);
+  if (status) return status;
+  status = qk_gaugefield_import(field, links);
+  status = status ? status : qk_gauss_create(&l->dev, l->op.work, field, &l->gauss, err);
   qk_gaugefield_destroy(field);
   return status;
 }
 
+static qk_status_t go(qk_laplacian_t *l, qk_prec_t prec, qk_err_t *err) {
+  const qk_field_t like = qk_field_at(&l->dev, prec, B, QK_FULL, NULL);
+  const qk_status_t status = take_links(l, err);
+  return status ? status : qk_gauss_prepare(l->gauss, &like);
+}
+
 qk_status_t qk_laplacian_go(qk_laplacian_t *l, int t, qk_prec_t prec, qk_err_t *err) {
-  qk_field_t like = {.dev = &l->dev};
   qk_gauss_destroy(l->gauss);
   l->gauss = NULL;
   qk_work_trim(l->op.work);
   l->t = t;
   l->geom = qk_laplacian_geom(l->whole->geom, t);
-  like = qk_field_at(&l->dev, prec, B, QK_FULL, NULL);
-  qk_status_t status = take_links(l, err);
-  if (!status) status = qk_gauss_prepare(l->gauss, &like);
+  const qk_status_t status = go(l, prec, err);
   return status ? qk_fail(err, status, "links of time slice %d: %s", t, qk_status_text(status))
                 : QK_OK;
 }

@@ -1,0 +1,58 @@
+/*
+ * eigens_job.h: an EIGEN on its way, as eigens.c and eigens_file.c share it. Private to them.
+ *
+ * The stages: READ (a file that is there), ITERATE, SAVE (a state), COLLECT (into host memory),
+ * WRITE (the vectors).
+ */
+#ifndef QK_ENGINE_EIGENS_JOB_H
+#define QK_ENGINE_EIGENS_JOB_H
+
+#include "daemon/engine/modes/eigens.h"
+#include "daemon/engine/modes/slices.h"
+
+typedef enum qk_eigens_stage { IDLE, READ, ITERATE, SAVE, COLLECT, WRITE } qk_eigens_stage_t;
+
+typedef struct qk_eigens_job {
+  qk_eigens_stage_t stage;
+  qk_eigen_order_t order;
+  double since;
+  qk_lanczos_params_t params;
+  qk_slices_t *slices;   /* of a Laplacian ... */
+  double saved, cost;    /* ... when its state was written last; seconds that took */
+  qk_lanczos_t *lanczos; /* of the others */
+  qk_work_t *work;
+  qk_eigen_t *eigen;
+  qk_eigen_reader_t *reader;
+  qk_eigen_writer_t *writer;
+  qk_eigen_header_t h; /* of the file that is read or written */
+  const double *number;
+  float *part; /* of a block */
+  int block;   /* the next one */
+  int64_t applications_before;
+  qk_kept_t *made;
+} qk_eigens_job_t;
+
+struct qk_eigens {
+  qk_loaded_t *setup;
+  qk_wire_t *wire;
+  qk_eigens_job_t job;
+  qk_kept_t *kept[QK_EIGEN_NAMES_MAX];
+};
+
+static inline qk_comm_t *qk_eigens_comm(const qk_eigens_t *s) {
+  return s->setup->geom.comm;
+}
+
+static inline bool qk_eigens_is_first(const qk_eigens_t *s) {
+  return qk_comm_rank(qk_eigens_comm(s)) == 0;
+}
+
+static inline bool qk_eigens_loses_process(qk_status_t status) {
+  return status == QK_DEVICE_ERROR || status == QK_COMM_ERROR;
+}
+
+static inline bool qk_eigens_is_laplacian(const qk_eigens_t *s) {
+  return qk_eigen_is_laplacian(&s->job.order.problem);
+}
+
+#endif
