@@ -68,7 +68,7 @@ typedef struct quark_deflation {
   double seconds;         /* that they took */
   uint64_t bytes;         /* of all ranks */
   bool restored;          /* from a file */
-  char origin[160];       /* where they come from if another setup has made them; "": their own */
+  char origin[160];       /* their name, of deflate_from; "": they were made for this setup */
   char trouble[256];      /* why their file was not read or written; "": it was, or there is none */
 } quark_deflation_t;
 
@@ -113,6 +113,7 @@ typedef struct quark_report {
     } start[QUARK_START_PARTS];
     quark_deflation_t deflation; /* in use; deflate: vectors asked for */
     uint32_t deflate;
+    char deflate_from[72]; /* as it was asked for */
   } setup;
   struct {
     uint64_t pid;
@@ -210,6 +211,9 @@ typedef struct quark_load {
   /* How many lowest eigenvectors of Mhat^+ Mhat are made, for each solve to begin with: 0 to 4096,
    * not with the solver mg. Negative: not set */
   int deflate;
+  /* Those of this name, which a setup of the same links and operator keeps (quark_eigen.h), kind
+   * normal; deflate: how many of them, the lowest ones; 0 or not set: all. NULL: they are made */
+  const char *deflate_from;
 } quark_load_t;
 
 /* Sets no member. The caller must set the name. */
@@ -259,8 +263,8 @@ QUARK_API quark_code_t quark_setup_list(quark_connection_t *conn, quark_setup_t 
 /* Makes the daemon begin to load a setup, and returns; quark_setups tells how it goes. The same
  * load again does nothing. Errors: QUARK_BAD_ARGUMENT, QUARK_NOT_FOUND (no such file below the
  * roots), QUARK_BUSY (the table of setups is full and none is idle), QUARK_DENIED, ...
- * QUARK_UNSUPPORTED: an action, parameters, evolve_from or deflate for a daemon that is too old for
- * them. It was not asked, because it would ignore them. */
+ * QUARK_UNSUPPORTED: an action, parameters, evolve_from, deflate or deflate_from for a daemon that
+ * is too old for them. It was not asked, because it would ignore them. */
 QUARK_API quark_code_t quark_load(quark_connection_t *conn, const quark_load_t *load,
                                   quark_error_t *err);
 /* Makes the daemon drop a setup, and returns. The setup takes no new requests and goes when its

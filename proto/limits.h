@@ -91,7 +91,8 @@ enum {
   QK_FEATURE_COLUMN_FLAVOUR = 11,
   QK_FEATURE_SINGLE_RHS = 12, /* single_rhs of SUBMIT */
   QK_FEATURE_EIGEN = 13,      /* EIGEN, EIGEN_DROP; sources that are eigenvectors */
-  QK_FEATURE_DEFLATE = 14     /* deflate of LOAD */
+  QK_FEATURE_DEFLATE = 14,    /* deflate of LOAD */
+  QK_FEATURE_DEFLATE_FROM = 18
 };
 
 #define QK_ZEROS_MAX (1u << 31)         /* bytes of one UPLOAD_ZERO */

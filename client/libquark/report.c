@@ -95,6 +95,7 @@ static void read_setup(quark_report_t *report, const Quark__SetupReport *m) {
   report->setup.columns = m->has_columns ? m->columns : QK_PROPAGATOR_COLUMNS;
   report->setup.checksum_ignored = m->checksum_ignored;
   report->setup.deflate = m->deflate;
+  COPY(report->setup.deflate_from, m->deflate_from);
   quark__deflation_read(&report->setup.deflation, m->deflation);
   if (m->multigrid) read_multigrid(&report->setup.mg, m->multigrid);
 }

@@ -187,6 +187,7 @@ quark_code_t quark_load(quark_connection_t *conn, const quark_load_t *l, quark_e
   if (l->evolve_from) feature = QK_FEATURE_EVOLVE;
   if (is_reference(l->gauge)) feature = QK_FEATURE_FIELDS;
   if (l->deflate > 0) feature = QK_FEATURE_DEFLATE; /* 0 an old daemon may ignore: it has none */
+  if (l->deflate_from) feature = QK_FEATURE_DEFLATE_FROM;
   quark_code_t code = list_parameters(l, &load, &settings, err);
   if (code != QUARK_OK) goto out;
   load.name = (char *)(uintptr_t)l->name;
@@ -210,6 +211,7 @@ quark_code_t quark_load(quark_connection_t *conn, const quark_load_t *l, quark_e
   message.load = &load;
   load.action = (char *)(uintptr_t)l->action;
   load.evolve_from = (char *)(uintptr_t)l->evolve_from;
+  load.deflate_from = (char *)(uintptr_t)l->deflate_from;
   load.has_deflate = l->deflate >= 0;
   load.deflate = l->deflate >= 0 ? (uint32_t)l->deflate : 0;
   code = ask(conn, &message, feature, "LOAD", err);

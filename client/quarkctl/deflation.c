@@ -5,7 +5,7 @@
 void ctl_deflation_print(const quark_deflation_t *d) {
   printf("%u vectors, eigenvalues %.4g to %.4g   ", d->vectors, d->lowest, d->highest);
   if (*d->origin)
-    printf("from %s", d->origin);
+    printf("from %s in %.2f s", d->origin, d->seconds);
   else
     printf("%s in %.2f s", d->restored ? "restored" : "made", d->seconds);
   printf("   %.1f MiB\n", (double)d->bytes / 1048576);

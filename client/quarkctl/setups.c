@@ -1,7 +1,9 @@
 /* load, drop and default: the daemon's setups. */
+#include <ctype.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -201,6 +203,21 @@ static void take_dims(const struct argp_state *state, const char *name, char *te
     argp_error(state, "--%s=%s: must be XxYxZxT", name, text);
 }
 
+/* Digits alone are a number. */
+static void take_deflate(const struct argp_state *state, const char *name, char *text,
+                         void *values) {
+  quark_load_t *load = &((options_t *)values)->load;
+  const size_t digits = strspn(text, "0123456789");
+  if (text[digits] && isalnum((unsigned char)text[0])) {
+    load->deflate_from = text;
+    return;
+  }
+  if (digits > 0 && digits < 10 && !text[digits]) load->deflate = atoi(text);
+  if (load->deflate < 0 || load->deflate > QK_DEFLATE_MAX)
+    argp_error(state, "--%s=%s: must be 0 to %d, or a name of eigenvectors", name, text,
+               QK_DEFLATE_MAX);
+}
+
 static void take_operator(const struct argp_state *state, options_t *o) {
   if (!isnan(o->load.kappa)) ctl_operator_exclude(state, &o->op, "kappa");
   if (!isnan(o->load.mass)) ctl_operator_exclude(state, &o->op, "mass");
@@ -239,10 +256,10 @@ static const qk_option_row_t load_rows[] = {
      .help = "precision of the inner iteration: " QK_CHOICE_LIST(QK_PRECISIONS)},
     {"slots", QK_OPTION_INT, AT(load.slots), "N", .max = QK_SLOTS_MAX,
      .help = "right-hand sides that are solved together; 0: as many as fit into memory"},
-    {"deflate", QK_OPTION_INT, AT(load.deflate), "N", .max = QK_DEFLATE_MAX,
-     .help =
-         "lowest eigenvectors of Mhat^+ Mhat that are made, and that each solve of cg, bicgstab "
-         "or gcr begins with; 0: none"},
+    {"deflate", QK_OPTION_TAKEN, .form = "N|NAME", .take = take_deflate,
+     .help = "lowest eigenvectors of Mhat^+ Mhat that each solve of cg, bicgstab or gcr begins "
+             "with: how many are made, or the name of some that a setup of these links and this "
+             "operator keeps; 0: none"},
     {"from", QK_OPTION_TEXT, AT(load.evolve_from), "SETUP",
      .help = "start multigrid from the null vectors of this setup, of another mass or "
              "configuration, or of what is left of its checkpoint"},

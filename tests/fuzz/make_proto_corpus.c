@@ -332,6 +332,9 @@ static void save_load(void) {
   load.has_deflate = true;
   load.deflate = QK_DEFLATE_MAX;
   save_client("legal-load-deflate", &m);
+  load.deflate_from = "low";
+  save_client("legal-load-deflate-from", &m);
+  load.deflate_from = NULL;
   load.has_deflate = false;
   Quark__Setting mass = QUARK__SETTING__INIT, csw = QUARK__SETTING__INIT,
                  *parameter[] = {&mass, &csw};

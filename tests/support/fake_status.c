@@ -125,6 +125,7 @@ static Quark__SetupReport *setup_report(void) {
   setup.n_eigen = 2;
   setup.has_deflate = true;
   setup.deflate = 64;
+  setup.deflate_from = "low";
   setup.deflation = deflation();
   setup.clock = clocks;
   setup.n_clock = 2;

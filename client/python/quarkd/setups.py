@@ -90,11 +90,12 @@ class Setups:
              csw: Optional[float] = None, action: Optional[str] = None, parameters: Optional[Mapping[str, Any]] = None,
              boundary: Boundary = None, solver: Optional[str] = None, precision: Optional[str] = None, slots: int = -1,
              dims: Optional[Tuple[int, int, int, int]] = None, make_default: bool = False, ignore_checksum: bool = False,
-             evolve_from: Optional[str] = None, deflate: Optional[int] = None, wait: bool = True, patience: Optional[float] = None) -> Setup:
+             evolve_from: Optional[str] = None, deflate: Union[int, str, None] = None, wait: bool = True, patience: Optional[float] = None) -> Setup:
         """Loads a setup beside those that are there, and waits until it is ready unless told otherwise.
 
         What is None is as quarkd was started with. gauge: a path below one of the daemon's roots, or of upload_gauge. parameters: of the
-        action. boundary: as in upload_gauge. deflate: lowest eigenvectors that solves of cg, bicgstab and gcr begin with. Errors: RequestError;
+        action. boundary: as in upload_gauge. deflate: how many lowest eigenvectors are made, which solves of cg,
+        bicgstab and gcr begin with, or the name of those that a setup of these links and this operator keeps. Errors: RequestError;
         why the setup failed; Timeout.
         """
         load, keep = ffi.new('quark_load_t *'), []
@@ -113,7 +114,10 @@ class Setups:
                     setattr(load, member, number)
                 except TypeError:
                     raise TypeError('%s %r: must be a number' % (member, number)) from None
-        if deflate is not None:
+        if isinstance(deflate, str):
+            keep.append(ffi.new('char[]', os.fsencode(deflate)))
+            load.deflate_from = keep[-1]
+        elif deflate is not None:
             if not 0 <= deflate <= 4096:
                 raise ValueError('deflate %d: must be 0 to 4096' % deflate)
             load.deflate = deflate

@@ -72,7 +72,9 @@ uint8_t *qk_engine_encode_load(const qk_settings_t *s, const char *checkpoint,
   load.reserve = (uint64_t)reserve;
   load.has_deflate = s->deflate > 0;
   load.deflate = (uint32_t)s->deflate;
-  if (start && s->deflate > 0 && start->vectors[0]) load.deflate_file = (char *)start->vectors;
+  load.deflate_from = (char *)s->deflate_from;
+  if (start && (s->deflate > 0 || s->deflate_from) && start->vectors[0])
+    load.deflate_file = (char *)start->vectors;
   load.has_fingerprint = fingerprint != 0;
   load.fingerprint = fingerprint;
   load.n_multigrid = list_multigrid(s, setting, settings);

@@ -10,6 +10,7 @@
 #include "daemon/front/settings/names.h"
 #include "proto/action/operator_text.h"
 #include "proto/choices.h"
+#include "proto/eigen_check.h"
 
 #define AT(member) offsetof(qk_settings_t, member)
 
@@ -53,9 +54,12 @@ static const qk_config_row_t ROWS[] = {
     {"staging", QK_CONFIG_INT, AT(staging), "8", 0, QK_STAGING_MAX, "N",
      "sources to prefetch, and twice as many solutions to write back, during solves; at most half "
      "the number of slots, and less if memory is short"},
-    {"deflate", QK_CONFIG_INT, AT(deflate), "0", 0, QK_DEFLATE_MAX, "N",
-     "lowest eigenvectors of Mhat^+ Mhat that are made when a setup is loaded, and that each solve "
-     "of cg, bicgstab or gcr begins with; kept in the state folder for the next start; 0: none"},
+    {"deflate", QK_CONFIG_STRING, AT(deflate_text), "0", 0, 0, "N|NAME",
+     "lowest eigenvectors of Mhat^+ Mhat that each solve of cg, bicgstab or gcr begins with: how "
+     "many are made when a setup is loaded, 4096 at most, and kept in the state folder for the "
+     "next start; or, if not digits alone, the name of some that a setup of this operator keeps "
+     "there (quarkctl eigen); "
+     "0: none"},
     {"batching", QK_CONFIG_CHOICE, AT(batching), "continuous", 0, 0, "continuous|fixed",
      "continuous: fill a free slot at once; fixed: fill slots only when all are free (for "
      "comparison)"},
@@ -264,11 +268,42 @@ static qk_status_t check_walltime(qk_settings_t *s, qk_err_t *err) {
   return status;
 }
 
-qk_status_t qk_settings_check_deflate(const qk_settings_t *s, qk_err_t *err) {
+/* Digits alone are a number. */
+static qk_status_t read_deflate(qk_settings_t *s, qk_err_t *err) {
+  const char *text = s->deflate_text;
+  const size_t digits = strspn(text, "0123456789");
+  char quoted[QK_EIGEN_NAME_MAX + 1], why[QK_WHY];
+  s->deflate_from = NULL;
+  s->deflate = 0;
+  if (digits > 0 && digits < 10 && text[digits] == '\0') {
+    s->deflate = atoi(text);
+  } else if (text[digits] && qk_eigen_check_name("deflate", text, why) == QK_OK) {
+    s->deflate_from = text;
+  } else {
+    qk_err_quote(text, quoted, sizeof quoted);
+    return qk_fail(err, QK_BAD_ARGUMENT,
+                   "deflate = \"%s\": must be 0 to %d, or a name of eigenvectors", quoted,
+                   QK_DEFLATE_MAX);
+  }
+  return qk_settings_check_deflate(s, "deflate", err);
+}
+
+qk_status_t qk_settings_check_deflate(const qk_settings_t *s, const char *field, qk_err_t *err) {
+  const bool mg = strcmp(qk_settings_solver(s), "mg") == 0;
   if (s->deflate > QK_DEFLATE_MAX)
     return qk_fail(err, QK_TOO_LARGE, "deflate = %lld is over the limit of %d",
                    (long long)s->deflate, QK_DEFLATE_MAX);
-  if (s->deflate == 0 || strcmp(qk_settings_solver(s), "mg") != 0) return QK_OK;
+  if (s->deflate_from && mg)
+    return qk_fail(err, QK_BAD_ARGUMENT,
+                   "%s = %s: solves by multigrid (solver = mg) begin with no eigenvectors; cg, "
+                   "bicgstab and gcr do",
+                   field, s->deflate_from);
+  if (s->deflate_from && !s->state)
+    return qk_fail(err, QK_BAD_ARGUMENT,
+                   "%s = %s: eigenvectors of a name are read from the state folder, and quarkd has "
+                   "none (--state)",
+                   field, s->deflate_from);
+  if (s->deflate == 0 || !mg) return QK_OK;
   return qk_fail(
       err, QK_BAD_ARGUMENT,
       "deflate = %lld: solves by multigrid (solver = mg) begin with no eigenvectors; cg, "
@@ -283,7 +318,7 @@ static qk_status_t check(qk_settings_t *s, qk_err_t *err) {
   if (s->journal && !s->state) return qk_fail(err, QK_BAD_ARGUMENT, "journal needs state");
   qk_status_t status = qk_parameters_read(&s->parameter, s->action, s->config, &s->op, err);
   if (status == QK_OK) status = qk_names_check("setup-name", s->setup_name, err);
-  if (status == QK_OK) status = qk_settings_check_deflate(s, err);
+  if (status == QK_OK) status = read_deflate(s, err);
   if (status == QK_OK) status = check_curve(s, err);
   if (status == QK_OK && !qk_boundary_parse(s->boundary_text, s->boundary, why))
     status = qk_fail(err, QK_BAD_ARGUMENT, "%s", why);

@@ -18,13 +18,13 @@ enum { QK_SPOOL_WAITING, QK_SPOOL_ALL }; /* --spool */
 typedef struct qk_settings {
   /* as given */
   const char *gauge, *dims_text, *boundary_text, *grid_text, *walltime_text,
-      *walltime_file; /* NULL: walltime says it */
+      *walltime_file, /* NULL: walltime says it */
+      *deflate_text;
   bool ignore_checksum, single_rhs, local;
   const char *action; /* NULL: as csw says */
   qk_parameters_t parameter;
   int solver, precision, link_form, backend; /* rows of proto/choices.h */
   int64_t staging;
-  int64_t deflate;                     /* lowest vectors that solves begin with; 0: none */
   int batching;                        /* 0 is continuous */
   int64_t slots, ranks;                /* slots 0: chosen by the engine */
   const char *mg[QK_MG_KEY_COUNT];     /* words of mg_keys.h; NULL: not given */
@@ -55,6 +55,10 @@ typedef struct qk_settings {
   int grid[4];    /* zeros: chosen by the engine */
   qk_values_t op; /* action and parameters */
   double boundary[8];
+  /* Lowest vectors that solves begin with; 0: none, or all of the name. The name of those that a
+   * setup keeps; NULL: they are made. */
+  int64_t deflate;
+  const char *deflate_from;
   double walltime;       /* seconds from the start of quarkd; 0: none */
   qk_config_row_t *rows; /* of config; NULL: they belong to other settings */
   qk_config_t *config;
@@ -69,8 +73,10 @@ qk_status_t qk_settings_reread(qk_settings_t *settings, qk_config_change_fn tell
                                qk_err_t *err);
 void qk_settings_fini(qk_settings_t *settings);
 
-/* Whether the solver can begin with so many lowest vectors: QK_BAD_ARGUMENT, QK_TOO_LARGE. Pure. */
-qk_status_t qk_settings_check_deflate(const qk_settings_t *settings, qk_err_t *err);
+/* Whether solves can begin with those lowest vectors: QK_BAD_ARGUMENT, QK_TOO_LARGE. field: what
+ * has the name. Pure. */
+qk_status_t qk_settings_check_deflate(const qk_settings_t *settings, const char *field,
+                                      qk_err_t *err);
 /* Seconds of "SECONDS" or "[[D-]HH:]MM:SS", at most a year. QK_BAD_ARGUMENT. Pure. */
 qk_status_t qk_settings_walltime(const char *text, double *seconds, qk_err_t *err);
 

@@ -11,6 +11,7 @@
 #include "daemon/front/settings/operator.h"
 #include "proto/choices.h"
 #include "proto/control.h"
+#include "proto/eigen_check.h"
 
 static const char BUILTIN[] = "builtin:", DIGEST[] = "digest:";
 
@@ -100,6 +101,21 @@ static qk_status_t choose(const char *key, const char *name, const qk_choice_t *
   return qk_fail(err, QK_BAD_ARGUMENT, "%s = \"%s\": must be one of %s", key, quoted, choice->list);
 }
 
+/* A name that quarkd was started with is one of its own operator. */
+static qk_status_t set_deflation(const Quark__Load *load, qk_settings_t *s, qk_err_t *err) {
+  char why[QK_WHY];
+  if (s->deflate_from) s->deflate = 0;
+  s->deflate_from = NULL;
+  if (load->deflate_from && *load->deflate_from) {
+    if (qk_eigen_check_name("deflate_from", load->deflate_from, why) != QK_OK)
+      return qk_fail(err, QK_BAD_ARGUMENT, "%s", why);
+    s->deflate_from = load->deflate_from;
+    s->deflate = 0;
+  }
+  if (load->has_deflate) s->deflate = load->deflate;
+  return qk_settings_check_deflate(s, "deflate_from", err);
+}
+
 static qk_status_t set_solver(const Quark__Load *load, qk_settings_t *s, qk_err_t *err) {
   qk_status_t status = QK_OK;
   if (load->solver) status = choose("solver", load->solver, &qk_choice_solvers, &s->solver, err);
@@ -109,8 +125,7 @@ static qk_status_t set_solver(const Quark__Load *load, qk_settings_t *s, qk_err_
     status =
         qk_fail(err, QK_TOO_LARGE, "slots = %u is over the limit of %d", load->slots, QK_SLOTS_MAX);
   if (load->has_slots) s->slots = load->slots;
-  if (load->has_deflate) s->deflate = load->deflate;
-  return status == QK_OK ? qk_settings_check_deflate(s, err) : status;
+  return status == QK_OK ? set_deflation(load, s, err) : status;
 }
 
 /* ---- the whole ----------------------------------------------------------------------------- */
@@ -170,6 +185,7 @@ uint8_t *qk_setup_request_pack(const Quark__Load *load, const qk_settings_t *s, 
   whole.has_ignore_checksum = whole.ignore_checksum = s->ignore_checksum;
   whole.has_deflate = true;
   whole.deflate = (uint32_t)s->deflate;
+  whole.deflate_from = (char *)s->deflate_from;
   whole.has_mass = whole.has_kappa = whole.has_csw = false;
   qk_operator_list(&s->op, QK_TEXT_GIVEN, &fields);
   whole.action = fields.action;

@@ -92,6 +92,7 @@ static void fill_setup(const qk_setup_t *setup, qk_report_t *report) {
   r->has_checksum_ignored = r->checksum_ignored = s->ignore_checksum;
   fill_eigen(setup, report);
   r->has_deflate = s->deflate > 0;
+  r->deflate_from = (char *)s->deflate_from;
   r->deflate = (uint32_t)s->deflate;
   r->link_reals = e->loaded ? e->link_reals : (uint32_t)qk_settings_link_reals(s);
   if (!e->loaded) return;

@@ -23,6 +23,7 @@ enum { CLIENT = 0, ENGINE = 9, TIME = 13, WORLD = 14, HELP = 15, JOINED = 192 };
 #define FIELD(how) 1, 7, how, 0
 #define JOIN(whose, job, part) 1, 38, 64 * (whose) + 4 * (job) + (part), 0
 #define IN_PARTS(kind, much, grid) 1, kind, much, grid, 0
+#define BY_NAME 96                      /* how of LOAD: begins with eigenvectors of EIGEN(0) */
 #define OF_FIELD(n) 29 + 32 * (n)       /* how of LOAD: from this request of the client */
 #define OTHER_OF_FIELD(n) 31 + 32 * (n) /* of another mass */
 #define DROP(setup, now) 2, 64 + (setup), now
@@ -135,6 +136,10 @@ static void save_good(void) {
   SESSION("eigen-restart", STATE | 2, LIVE, C0(HELLO), C0(BIND), C0(EIGEN(8)), HELP, C0(ACK(0, 0)),
           C0(EIGEN(9)), EIGEN_SAYS(2), CRASH(0), LIVE, C0(HELLO), C0(BIND), EIGEN_SAYS(0),
           C0(SUBMIT(VECTOR, TWO, 0)), HELP, HELP, HELP, HELP, C0(EIGEN_DROP(9)));
+  SESSION("deflated-by-name", STATE | SETUPS | 2, LIVE, C0(HELLO), C0(BIND), C0(EIGEN(0)), HELP,
+          C0(ACK(0, 0)), C0(LOAD(SECOND, BY_NAME)), START, C0(EIGEN_DROP(0)), OF(1, EXIT), PASS(3),
+          C0(LOAD(THIRD, BY_NAME)), CRASH(0), LIVE, LIVE, C0(HELLO), C0(DROP(SECOND, 1)), HELP,
+          CRASH(MACHINE), PASS(1), LIVE);
   SESSION("users", 6, LIVE, C0(HELLO), C1(0, 2), C2(0, 3), C0(SUBMIT(Z4, TWELVE, 0)),
           C1(SUBMIT(WALL, TWELVE, 9)), C2(SUBMIT(POINT, TWO, 0)), HELP, HELP, HELP, HELP,
           C0(STATUS), WORLD, 176, WORLD, 177, C1(GOODBYE));

@@ -410,6 +410,7 @@ static void load(const qk_session_t *session, int peer, uint8_t which, uint8_t h
     l.has_deflate = true;
     l.deflate = how == 31 ? UINT32_MAX : how % 8 * (QK_DEFLATE_MAX / 4);
   }
+  if (how / 16 % 8 == 6) l.deflate_from = eigen_name(which / 4);
   if (how / 16 % 8 == 5) l.evolve_from = how % 2 ? "main" : setup_name((uint8_t)(which / 2));
   m.body_case = QUARK__CLIENT_MESSAGE__BODY_LOAD;
   m.load = &l;

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "daemon/base/assert.h"
 #include "daemon/front/service/dispatch.h"
@@ -90,8 +91,15 @@ static void on_adopt(engine_t *engine, const Quark__Engine__Adopt *adopt) {
 static void on_load(engine_t *engine, const Quark__Engine__Load *load) {
   for (int k = 0; k < QK_ENTRIES; k++) QK_ASSERT(engine->inflight[k] == 0);
   QK_ASSERT(load->has_fingerprint && !engine->stopped);
+  if (load->deflate_from) QK_ASSERT(load->deflate_file && access(load->deflate_file, R_OK) == 0);
   engine->fingerprint = load->fingerprint;
   engine->ready = engine->refused = false;
+}
+
+/* What LOAD may name. */
+static void keep(const char *path) {
+  FILE *f = fopen(path, "w");
+  if (f) fclose(f);
 }
 
 void engine_hears(int e, const uint8_t *data, size_t bytes) {
@@ -111,6 +119,7 @@ void engine_hears(int e, const uint8_t *data, size_t bytes) {
     QK_ASSERT(engine->inflight[QK_EIGEN_ENTRY] == 0 && engine->ready);
     QK_ASSERT(m->eigen->restore == !m->eigen->shm_out);
     engine->inflight[QK_EIGEN_ENTRY] = m->eigen->serial;
+    if (m->eigen->file && !m->eigen->restore) keep(m->eigen->file);
   }
   if (m->body_case == QUARK__ENGINE__FRONT_MESSAGE__BODY_CANCEL)
     QK_ASSERT(m->cancel->entry < QK_INFLIGHT_MAX && m->cancel->serial > 0);

@@ -62,24 +62,26 @@ static void empty(const char *path) {
   closedir(dir);
 }
 
-static void empty_folder(void) {
-  char spool[FOLDER + 8];
-  snprintf(spool, sizeof spool, "%s/spool", folder);
-  empty(spool);
+static const char *const rooms[] = {"spool", "eigen"};
+
+static void empty_folder(bool remove) {
+  char room[FOLDER + 8];
+  for (size_t i = 0; i < sizeof rooms / sizeof *rooms; i++) {
+    snprintf(room, sizeof room, "%s/%s", folder, rooms[i]);
+    empty(room);
+    if (remove) rmdir(room);
+  }
   empty(folder);
 }
 
 static void remove_folder(void) {
-  char spool[FOLDER + 8];
-  snprintf(spool, sizeof spool, "%s/spool", folder);
-  empty_folder();
-  rmdir(spool);
+  empty_folder(true);
   rmdir(folder);
 }
 
 const char *world_disk_folder(void) {
   if (folder[0]) {
-    empty_folder();
+    empty_folder(false);
     return folder;
   }
   snprintf(folder, sizeof folder, "%s/quarkd-fuzz-XXXXXX",

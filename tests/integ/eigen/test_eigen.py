@@ -4,7 +4,7 @@ import signal
 import sys
 import tempfile
 
-from cli_case import Case, np, tap
+from cli_case import Case, np, random_sources, tap
 import quarkd
 
 COUNT = 8
@@ -92,6 +92,28 @@ def solves_begin_with_them(case):
             assert q.status().setup['deflation']['vectors'] == 0
             s, = (s for s in q.setups() if s.name == 'deflated')
             assert s.everything['deflation']['vectors'] == 16 and s.everything['deflation']['lowest'] > 0, s.everything['deflation']
+
+
+@tap.test
+def solves_begin_with_those_of_a_name(case):
+    """Whatever becomes of the set, and of the engine."""
+    with tempfile.TemporaryDirectory(prefix='qk-eigen-') as state, case.daemon('--solver=cg', '--state=' + state) as d:
+        d.wait_listening()
+        with quarkd.connect(d.endpoint) as q:
+            e, b = q.eigen('low', 16, tol=1e-6), random_sources(1)
+            q.load('twin', deflate='low')
+            text = refused(lambda: q.load('heavy', kappa=0.11, deflate='low'), 'BAD_ARGUMENT')
+            assert 'deflate_from = low: those of setup main are of another operator' in text, text
+
+            def twin():
+                s, = (s for s in q.setups() if s.name == 'twin')
+                assert case.residual(q.solve(b, tol=1e-9, setup='twin', patience=60)[0], b[0]) < 1.01e-9
+                return s.everything['deflation']
+            assert (twin()['vectors'], twin()['origin'], twin()['lowest']) == (16, 'low', e.values[0]), twin()
+            e.drop()
+            os.kill(case.ctl('status', '--setup=twin', '--json', endpoint=d.endpoint).json['engine']['pid'], signal.SIGKILL)
+            q.ready('twin', patience=60)
+            assert twin()['vectors'] == 16 and twin()['origin'] == 'low', twin()
 
 
 tap.run(Case(*sys.argv[1:]))

@@ -346,7 +346,7 @@ def a_front_that_is_killed_while_it_is_loaded(case):
             ready(d, 2)
             assert engine(d) == (pid, 0)
             check(c2, 4, setup='mine')
-            assert sum('nothing was loaded again' in line for line in d.lines) == 3, d.said()
+            assert d.log('nothing was loaded again', 3)
             for name in 'mine', 'public':
                 drop(c2, name)
                 wait_for(d, name, None)

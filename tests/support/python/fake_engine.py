@@ -118,7 +118,15 @@ class FakeEngine:
                 report.origin = 'evolved from %s at %s' % (load.evolve_from, load.evolve_path or 'nowhere')
             more = dict(multigrid=report, memory=qk.MemoryReport(share=[qk.MemoryShare(name='solver', bytes=5)], serving=5, setup=7,
                                                                  free=9))
-        if load.deflate:  # the path shows what the front has found
+        if load.deflate_from:
+            if not os.path.exists(load.deflate_file):
+                self.send(load_failed=pb.LoadFailed(status=109, text=load.deflate_file + ': there is no such file'))
+                return
+            with open(load.deflate_file, 'rb') as f:
+                count = qk.EigenProblem.FromString(f.read()[1:]).count
+            more['deflation'] = qk.DeflationReport(vectors=load.deflate or count, lowest=0.125, highest=0.5, seconds=0.25, bytes=1 << 20, restored=True,
+                                                   origin=load.deflate_from, trouble=load.deflate_file)
+        elif load.deflate:  # the path shows what the front has found
             more['deflation'] = qk.DeflationReport(vectors=load.deflate, lowest=0.125, highest=0.5, seconds=1.5, bytes=1 << 20, restored=False,
                                                    trouble=load.deflate_file)
         for key in 'site_reals', 'columns':

@@ -16,6 +16,7 @@
 
 void qk_setups_displace(qk_setup_t *setup) {
   qk_eigen_forget(setup);
+  qk_setups_deflate_forget(setup);
   setup->service->setup[setup->index] = NULL;
   setup->index = -1;
   qk_fields_let_go(setup);
@@ -59,7 +60,8 @@ qk_status_t qk_setups_open(qk_service_t *service, qk_err_t *err) {
 static bool says_nothing(const Quark__Load *l) {
   return !l->gauge && l->n_dims == 0 && !l->has_mass && !l->has_kappa && !l->has_csw &&
          !l->action && l->n_parameter == 0 && !l->boundary && !l->solver && !l->precision &&
-         !l->has_slots && !l->has_ignore_checksum && !l->evolve_from && !l->has_deflate;
+         !l->has_slots && !l->has_ignore_checksum && !l->evolve_from && !l->has_deflate &&
+         !l->deflate_from;
 }
 
 /* Makes a setup from the message, without a table entry and without its engine. The name of the
@@ -85,6 +87,10 @@ static qk_status_t make(qk_service_t *service, const Quark__Load *load, bool tru
   setup->wanted = load->digest;
   snprintf(setup->gauge, sizeof setup->gauge, "%s", settings.gauge);
   setup->settings.gauge = setup->gauge;
+  if (settings.deflate_from) {
+    snprintf(setup->deflate_from, sizeof setup->deflate_from, "%s", settings.deflate_from);
+    setup->settings.deflate_from = setup->deflate_from;
+  }
   status = set_origin(setup, load, trusted, err);
   if (status != QK_OK) {
     qk_setup_release(setup);
@@ -123,13 +129,19 @@ qk_status_t qk_setups_equip(qk_setup_t *setup, qk_err_t *err) {
   site.number = service->setups++;
   site.id = &setup->id;
   site.start = &setup->start;
-  if (setup->settings.deflate > 0) {
+  if (setup->settings.deflate > 0 && !setup->settings.deflate_from) {
     const qk_status_t status = qk_eigen_folder_make(&setup->settings, err);
     if (status != QK_OK) return status;
     qk_eigen_path(&setup->settings, setup->site_name, NULL, setup->vectors);
   }
   return qk_supervisor_create(&site, &setup->settings, service->engine_events, setup,
                               &setup->supervisor, err);
+}
+
+/* One of the front before. */
+static qk_status_t equip_again(qk_setup_t *setup, qk_err_t *err) {
+  const qk_status_t status = qk_setups_deflate_bring_back(setup, err);
+  return status == QK_OK ? qk_setups_equip(setup, err) : status;
 }
 
 static qk_setup_t *with_id(const qk_service_t *service, int64_t id) {
@@ -144,10 +156,10 @@ qk_status_t qk_setups_start(qk_service_t *service, qk_err_t *err) {
   const int n = qk_adopt_list(service->journal, left);
   for (int m = 0; m < QK_SETUPS_MAX && status == QK_OK; m++) {
     qk_setup_t *setup = service->setup[m];
-    if (setup) status = qk_setups_equip(setup, err);
-    if (setup && setup->successor && status == QK_OK)
-      status = qk_setups_equip(setup->successor, err);
+    if (setup) status = equip_again(setup, err);
+    if (setup && setup->successor && status == QK_OK) status = equip_again(setup->successor, err);
   }
+  if (status == QK_OK) qk_setups_deflate_sweep(service);
   for (int i = 0; i < n && status == QK_OK; i++) {
     const qk_setup_t *setup = with_id(service, left[i].setup);
     if (setup)
@@ -171,6 +183,7 @@ void qk_setups_fail(qk_setup_t *setup, qk_status_t status, const char *text) {
   snprintf(setup->text, sizeof setup->text, "%.*s", (int)sizeof setup->text - 1, text);
   qk_queue_expire_all(setup);
   qk_eigen_forget(setup);
+  qk_setups_deflate_forget(setup);
   qk_setups_drop_record(setup);
   qk_fields_let_go(setup);
   qk_supervisor_stop(setup->supervisor, qk_service_now(setup->service));
@@ -372,14 +385,17 @@ static qk_status_t load_new(qk_service_t *service, const Quark__Load *load, cons
   if (status != QK_OK) return status;
   qk_fields_bind(setup, links);
   status = qk_setups_equip(setup, err);
+  if (status == QK_OK) status = qk_setups_deflate_begin(setup, err);
   if (status == QK_OK)
     status = before ? qk_setups_succeed(before, setup, err) : qk_setups_find_place(setup, at, err);
   if (status != QK_OK) {
     qk_setups_drop_record(setup);
+    qk_setups_deflate_forget(setup);
     qk_fields_let_go(setup);
     qk_setup_release(setup);
     return status;
   }
+  qk_setups_deflate_recorded(setup);
   if (before) *at = before;
   setup->make_default = load->make_default;
   tell_loading(setup, *at == setup ? "" : " in place");

@@ -32,6 +32,23 @@ void qk_setups_end(qk_setup_t *setup);
  * user. */
 qk_status_t qk_setups_find_place(qk_setup_t *setup, qk_setup_t **at, qk_err_t *err);
 
+/* ---- setups_deflate.c ---- */
+
+/* Of a setup of settings.deflate_from; of others all do nothing. */
+/* A new one, which has no number yet: vectors is a file with the set. QK_NOT_FOUND: no such set,
+ * or it is in no file; QK_BAD_ARGUMENT: it is of something else, or has fewer vectors; QK_BUSY: it
+ * is being made; QK_IO_ERROR. */
+qk_status_t qk_setups_deflate_begin(qk_setup_t *setup, qk_err_t *err);
+/* It is in the journal: the file has its number. */
+void qk_setups_deflate_recorded(qk_setup_t *setup);
+/* It ends: the file goes. */
+void qk_setups_deflate_forget(qk_setup_t *setup);
+/* At the start, when sets are there. That of the command line fails as one that is new does, others
+ * when their engine finds no file. */
+qk_status_t qk_setups_deflate_bring_back(qk_setup_t *setup, qk_err_t *err);
+/* Files of setups that are not there any more go. */
+void qk_setups_deflate_sweep(const qk_service_t *service);
+
 /* ---- setups_in_place.c ---- */
 
 /* Once it is in the journal: `setup`, with a supervisor, will succeed `before`, which accepts

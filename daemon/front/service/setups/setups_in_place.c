@@ -34,6 +34,7 @@ void qk_setups_forget_successor(qk_setup_t *setup) {
   if (!successor) return;
   setup->successor = NULL;
   qk_setups_drop_record(successor);
+  qk_setups_deflate_forget(successor);
   qk_fields_let_go(successor);
   qk_setup_release(successor);
 }
@@ -44,6 +45,7 @@ void qk_setups_forget_successor(qk_setup_t *setup) {
 static qk_setup_t *change_places(qk_setup_t *setup) {
   qk_setup_t *successor = setup->successor;
   qk_eigen_forget(setup);
+  qk_setups_deflate_forget(setup);
   setup->successor = NULL;
   successor->index = setup->index;
   setup->service->setup[setup->index] = successor;

@@ -161,6 +161,14 @@ Test(libquark, a_daemon_that_would_ignore_deflation_is_not_asked) {
   load.deflate = -1;
   cr_assert_eq(quark_load(conn, &load, &err), QUARK_OK);
   cr_expect_not(lq_fake.last->load->has_deflate, "as quarkd was started");
+  load.deflate_from = "low";
+  cr_expect_eq(quark_load(conn, &load, &err), QUARK_UNSUPPORTED);
+  cr_expect(strstr(err.text, "too old for deflate_from of LOAD"), "%s", err.text);
+  quark_close(conn);
+  lq_fake.script.feature = QK_FEATURE_DEFLATE_FROM;
+  conn = lq_connect(NULL);
+  cr_assert_eq(quark_load(conn, &load, &err), QUARK_OK);
+  cr_expect_str_eq(lq_fake.last->load->deflate_from, "low");
   quark_close(conn);
 }
 
@@ -223,6 +231,7 @@ Test(libquark, deflation_is_shown) {
   cr_assert_eq(quark_status(conn, &report, NULL), QUARK_OK);
   const quark_deflation_t *d = &report.setup.deflation;
   cr_expect_eq(report.setup.deflate, 64);
+  cr_expect_str_eq(report.setup.deflate_from, "low");
   cr_expect(d->vectors == 60 && d->lowest == 0.25 && d->highest == 0.75 && d->seconds == 12.5 &&
             d->bytes == 1ull << 33 && d->restored);
   cr_expect_str_eq(d->origin, "light/low");
