@@ -29,6 +29,7 @@
 #include "cuda/gauge_ops.h"
 #include "cuda/linkfield_ops.h"
 #include "cuda/mg_ops.h"
+#include "cuda/project_ops.h"
 #include "cuda/rows.h"
 #include "cuda/tuning.h"
 #include "cuda/types.h"

@@ -1,8 +1,8 @@
 /*
  * rows.h: the kernels of a backend, a row each. From the rows come the entries of qk_ops_t (ops.h),
  * their declarations (kernels.h) and the table of a backend (table.h). What a kernel computes
- * stands at its arguments in ops.h, gauge_ops.h, linkfield_ops.h, mg_ops.h and vector_block_ops.h;
- * README.md lists all of them with their formulas.
+ * stands at its arguments in ops.h, gauge_ops.h, linkfield_ops.h, mg_ops.h, project_ops.h and
+ * vector_block_ops.h; README.md lists all of them with their formulas.
  */
 #ifndef QK_CUDA_ROWS_H
 #define QK_CUDA_ROWS_H
@@ -34,7 +34,9 @@
   X(source, qk_source_args_t)                                                                      \
   X(noise, qk_noise_args_t)
 
-#define QK_HADRON_KERNELS(X) X(contract, qk_contract_args_t)
+#define QK_HADRON_KERNELS(X)                                                                       \
+  X(contract, qk_contract_args_t)                                                                  \
+  X(project, qk_project_args_t)
 
 #define QK_GAUGE_KERNELS(X)                                                                        \
   X(plaquette, qk_plaquette_args_t)                                                                \
