@@ -17,8 +17,7 @@ extern "C" {
 typedef enum quark_eigen_kind {
   QUARK_EIGEN_NORMAL = 0,   /* Mhat^+ Mhat, on even sites */
   QUARK_EIGEN_GAMMA5 = 1,   /* gamma_5 M: those of least modulus */
-  QUARK_EIGEN_LAPLACIAN = 2 /* minus the Laplacian in space, of each time slice by itself. No
-                                engine computes it yet: QUARK_UNSUPPORTED */
+  QUARK_EIGEN_LAPLACIAN = 2 /* minus the Laplacian in space, of each time slice by itself */
 } quark_eigen_kind_t;
 
 /* "normal", "gamma5", "laplacian"; NULL for others. The text is static. */

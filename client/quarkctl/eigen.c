@@ -66,7 +66,7 @@ static const qk_option_row_t rows[] = {
      .help = "how many, the lowest; of the Laplacian on each time slice"},
     {"kind", QK_OPTION_TAKEN, .form = "KIND", .take = take_kind,
      .help = "normal: Mhat^+ Mhat on even sites (default); gamma5: gamma_5 M, those of least "
-             "modulus; laplacian: minus the Laplacian in space (no engine computes it yet)"},
+             "modulus; laplacian: minus the Laplacian in space"},
     {"tol", QK_OPTION_REAL, AT(eigen.tol), "TOL", .min = QK_EIGEN_TOL_MIN, .max = QK_EIGEN_TOL_MAX,
      .help = "residual |A v - lambda v| over the largest eigenvalue (1e-8)"},
     {"space", QK_OPTION_UINT32, AT(eigen.space), "N", .max = QK_EIGEN_SPACE_MAX,

@@ -57,7 +57,6 @@ def what_it_finds_are_eigenvectors(case):
             v = g.vectors(0)
             g5 = np.array([1, 1, -1, -1])[:, None]
             assert min(np.linalg.norm(g5 * s * q.apply(v) - g.values[0] * v) for s in (1, -1)) < 1e-5, g
-            refused(lambda: q.eigen('lap', 4, 'laplacian'), 'UNSUPPORTED')
             assert [r.name for r in q.eigen_list()] == ['g5']
 
 

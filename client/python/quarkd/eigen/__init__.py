@@ -95,7 +95,7 @@ class Eigen:
               progress: Optional[Callable[[EigenProgress], object]] = None, patience: Optional[float] = None) -> Eigenvectors:
         """Has the daemon compute the lowest eigenvectors of a setup, and keep them under a name for all who may use it.
 
-        kind      'normal': Mhat^+ Mhat on even sites; 'gamma5': gamma_5 M, those of least modulus; 'laplacian': minus the Laplacian in space (no engine computes it yet), `count` of
+        kind      'normal': Mhat^+ Mhat on even sites; 'gamma5': gamma_5 M, those of least modulus; 'laplacian': minus the Laplacian in space, `count` of
                   each time slice, with smeared `links`
         tol       |A v - lambda v| over the largest eigenvalue
         space, order, restarts   vectors of the Krylov space, order of the polynomial, restarts at most; 0: chosen
