@@ -88,6 +88,40 @@ static qk_status_t check_method(const Quark__EigenProblem *p, char why[QK_WHY]) 
                 QK_EIGEN_TOL_MAX);
 }
 
+/* "field:" and a number, or "digest:" and 16 hexadecimal digits. */
+static bool is_field(const char *text) {
+  const char *number = strncmp(text, "field:", 6) == 0 ? text + 6 : NULL;
+  const char *digest = strncmp(text, "digest:", 7) == 0 ? text + 7 : NULL;
+  const size_t digits = number ? strlen(number) : 0;
+  if (number) return digits >= 1 && digits <= 20 && strspn(number, "0123456789") == digits;
+  return digest && strlen(digest) == 16 && strspn(digest, "0123456789abcdef") == 16;
+}
+
+/* Vectors that are taken as a client sent them: nothing is computed. */
+static qk_status_t check_field(const Quark__EigenProblem *p, char why[QK_WHY]) {
+  const struct {
+    const char *name;
+    uint32_t value;
+  } number[] = {{"space", p->space}, {"order", p->order}, {"restarts", p->restarts}};
+  if (!is_laplacian(p))
+    return refuse(why, QK_BAD_ARGUMENT,
+                  "field: a client's vectors are those of the Laplacian (kind = %d), not of kind = "
+                  "%d",
+                  QUARK__EIGEN_KIND__EIGEN_LAPLACIAN, (int)p->kind);
+  if (!is_field(p->field))
+    return refuse(why, QK_BAD_ARGUMENT,
+                  "field of %zu bytes: field:REQUEST or digest:HEX16 is needed, HEX16 of 16 "
+                  "hexadecimal digits in lower case",
+                  strlen(p->field));
+  for (size_t i = 0; i < sizeof number / sizeof *number; i++)
+    if (number[i].value > 0)
+      return refuse(why, QK_BAD_ARGUMENT, "%s = %u: vectors of a field are not computed: must be 0",
+                    number[i].name, number[i].value);
+  if (!p->links) return QK_OK;
+  return refuse(why, QK_BAD_ARGUMENT,
+                "links: vectors of a field are not computed, on smeared links or others");
+}
+
 qk_status_t qk_eigen_check(const Quark__EigenProblem *p, const qk_shape_t *shape,
                            char why[QK_WHY]) {
   qk_status_t status = qk_eigen_check_name("name", p->name, why);
@@ -96,6 +130,7 @@ qk_status_t qk_eigen_check(const Quark__EigenProblem *p, const qk_shape_t *shape
     return refuse(why, QK_BAD_ARGUMENT, "kind = %d is outside 0 .. %d", (int)p->kind, KINDS - 1);
   status = check_count(p, shape, why);
   if (status == QK_OK) status = check_method(p, why);
+  if (status == QK_OK && p->field) return check_field(p, why);
   if (status != QK_OK) return status;
   if (p->links && !is_laplacian(p))
     return refuse(why, QK_BAD_ARGUMENT, "links: they are for the Laplacian only, not for kind = %d",
@@ -121,7 +156,12 @@ static bool same_links(const Quark__Smearing *a, const Quark__Smearing *b) {
           memcmp(a->link_param, b->link_param, a->n_link_param * sizeof *a->link_param) == 0);
 }
 
+static bool same_field(const Quark__EigenProblem *a, const Quark__EigenProblem *b) {
+  return a->field && b->field ? strcmp(a->field, b->field) == 0 : !a->field && !b->field;
+}
+
 bool qk_eigen_same(const Quark__EigenProblem *a, const Quark__EigenProblem *b) {
   return a->kind == b->kind && a->count == b->count && a->tol == b->tol && a->space == b->space &&
-         a->order == b->order && a->restarts == b->restarts && same_links(a->links, b->links);
+         a->order == b->order && a->restarts == b->restarts && same_links(a->links, b->links) &&
+         same_field(a, b);
 }

@@ -234,6 +234,14 @@ static void save_field(void) {
   save_client("legal-field-in-parts", &m);
   grid[3] = 3;
   save_client("wrong-grid", &m);
+  grid[3] = 4;
+  open.kind = QUARK__FIELD_KIND__FIELD_VECTORS;
+  open.has_reals = open.has_plaquette = false;
+  open.has_count = true;
+  open.count = 48;
+  save_client("legal-vectors", &m);
+  open.count = 4097;
+  save_client("wrong-count", &m);
 }
 
 static void save_join(void) {
@@ -302,6 +310,12 @@ static void save_eigen(void) {
   m.body_case = QUARK__CLIENT_MESSAGE__BODY_EIGEN;
   m.eigen = &eigen;
   save_client("legal-eigen", &m);
+  problem.links = NULL;
+  problem.has_space = problem.has_order = problem.has_restarts = false;
+  problem.field = "field:18446744073709551615";
+  save_client("legal-eigen-of-field", &m);
+  problem.field = "digest:0123456789abcde";
+  save_client("wrong-digest", &m);
   m.body_case = QUARK__CLIENT_MESSAGE__BODY_EIGEN_DROP;
   m.eigen_drop = &drop;
   save_client("legal-eigen-drop", &m);

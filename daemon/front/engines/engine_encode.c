@@ -160,9 +160,15 @@ uint8_t *qk_engine_encode_contract(uint64_t serial, const qk_rhs_t *rhs, size_t 
 }
 
 uint8_t *qk_engine_encode_eigen(uint64_t serial, const Quark__EigenProblem *problem,
-                                const char *shm_out, const char *file, bool restore,
-                                size_t *bytes) {
+                                const qk_rhs_t *field, const char *shm_out, const char *file,
+                                bool restore, size_t *bytes) {
+  char memory[QK_SHM_NAME_MAX + 16];
   Quark__Engine__Eigen eigen = QUARK__ENGINE__EIGEN__INIT;
+  if (field) {
+    snprintf(memory, sizeof memory, "memory:%s:%s", field->solution->name,
+             field->job->dtype == QUARK__DTYPE__DTYPE_F32 ? "f32" : "f64");
+    eigen.memory = memory;
+  }
   eigen.serial = serial;
   eigen.problem = (Quark__EigenProblem *)problem;
   eigen.shm_out = (char *)shm_out;

@@ -29,9 +29,11 @@ uint8_t *qk_engine_encode_fill(uint32_t entry, uint64_t serial, const qk_rhs_t *
                                qk_fill_hint_t hint, size_t *bytes);
 /* rhs: of a contraction. */
 uint8_t *qk_engine_encode_contract(uint64_t serial, const qk_rhs_t *rhs, size_t *bytes);
-/* shm_out NULL: nobody reads the eigenvalues; file "": there is none. */
+/* field: of the vectors, where a client has sent them; NULL: they are computed, or in the file.
+ * shm_out NULL: nobody reads the eigenvalues; file "": there is none. */
 uint8_t *qk_engine_encode_eigen(uint64_t serial, const Quark__EigenProblem *problem,
-                                const char *shm_out, const char *file, bool restore, size_t *bytes);
+                                const qk_rhs_t *field, const char *shm_out, const char *file,
+                                bool restore, size_t *bytes);
 uint8_t *qk_engine_encode_eigen_cancel(uint64_t serial, size_t *bytes);
 uint8_t *qk_engine_encode_eigen_drop(const char *name, size_t *bytes);
 uint8_t *qk_engine_encode_cancel(uint32_t entry, uint64_t serial, size_t *bytes);

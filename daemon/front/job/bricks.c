@@ -97,6 +97,10 @@ void qk_bricks_find(const qk_job_t *whole, uint32_t part, qk_brick_t *brick) {
     dims[0] /= 2;
     sites /= 2;
   }
+  if (whole->field && whole->field->kind == QUARK__FIELD_KIND__FIELD_VECTORS) {
+    dims[3] *= whole->field->count; /* a part has all vectors of its time slices */
+    sites *= whole->field->count;
+  }
   qk_brick_make(dims, grid, part, whole->field_bytes / (sites * vectors), vectors, brick);
 }
 

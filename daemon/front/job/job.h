@@ -241,7 +241,8 @@ int64_t qk_job_cost(const Quark__Submit *submit, const qk_shape_t *shape);
 int64_t qk_job_cost_contract(const Quark__Contract *contract, const qk_shape_t *shape);
 int64_t qk_job_cost_eigen(const Quark__Eigen *eigen, const qk_shape_t *shape);
 int64_t qk_job_cost_field(const Quark__FieldOpen *open);
-/* The lattice of a field that has passed the check. */
+/* Of a field that has passed the check: real numbers at a site of the lattice; its lattice. */
+uint64_t qk_job_field_site_reals(const Quark__FieldOpen *open);
 qk_shape_t qk_job_field_shape(const Quark__FieldOpen *open);
 
 /* What a job is made on. */

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "daemon/base/links/clover_term.h"
+#include "daemon/base/links/vectors.h"
 #include "daemon/front/job/bricks.h"
 #include "proto/column_check.h"
 #include "proto/eigen_check.h"
@@ -288,28 +289,68 @@ static qk_status_t check_dims(const Quark__FieldOpen *open, qk_err_t *err) {
   return wrong ? qk_fail(err, QK_TOO_LARGE, "dims: %s", wrong) : QK_OK;
 }
 
-qk_status_t qk_job_check_field(const Quark__FieldOpen *open, qk_err_t *err) {
-  qk_status_t status = check_request(open->request, 0, 0, err);
-  if (status != QK_OK) return status;
-  if (open->kind == QUARK__FIELD_KIND__FIELD_VECTORS)
-    return qk_fail(err, QK_UNSUPPORTED,
-                   "kind = %d: only 1 (gauge links) and 2 (a clover term) are served", open->kind);
-  const bool clover = open->kind == QUARK__FIELD_KIND__FIELD_CLOVER;
-  if (!clover && open->kind != QUARK__FIELD_KIND__FIELD_GAUGE)
-    return qk_fail(err, QK_BAD_ARGUMENT, "kind = %d: must be 1 (gauge links) or 2 (a clover term)",
-                   open->kind);
-  if (open->dtype != QUARK__DTYPE__DTYPE_F32 && open->dtype != QUARK__DTYPE__DTYPE_F64)
-    return qk_fail(err, QK_BAD_ARGUMENT, "dtype = %d: must be 1 (f32) or 2 (f64)", open->dtype);
-  if (clover && open->has_reals && open->reals != QK_CLOVER_TERM_SITE)
-    return qk_fail(err, QK_BAD_ARGUMENT, "reals = %u: of a clover term it must be %d", open->reals,
-                   QK_CLOVER_TERM_SITE);
-  if (clover && open->has_plaquette)
-    return qk_fail(err, QK_BAD_ARGUMENT, "plaquette = %g: a clover term has none", open->plaquette);
-  if (!clover && open->reals != 18 && open->reals != 12)
+/* What of FIELD_OPEN goes with its kind. */
+static qk_status_t check_links(const Quark__FieldOpen *open, qk_err_t *err) {
+  if (open->reals != 18 && open->reals != 12)
     return qk_fail(err, QK_BAD_ARGUMENT, "reals = %u: must be 18 or 12", open->reals);
   if (open->has_plaquette && !(fabs(open->plaquette) <= 1))
     return qk_fail(err, QK_BAD_ARGUMENT, "plaquette = %g is outside -1 .. 1", open->plaquette);
-  status = check_dims(open, err);
+  return QK_OK;
+}
+
+static qk_status_t check_beside_links(const Quark__FieldOpen *open, const char *name,
+                                      uint32_t reals, qk_err_t *err) {
+  if (open->has_reals && open->reals != reals)
+    return qk_fail(err, QK_BAD_ARGUMENT, "reals = %u: of %s it must be %u", open->reals, name,
+                   reals);
+  if (open->has_plaquette)
+    return qk_fail(err, QK_BAD_ARGUMENT, "plaquette = %g: %s has none", open->plaquette, name);
+  return QK_OK;
+}
+
+/* Behind the check of dims. */
+static qk_status_t check_count(const Quark__FieldOpen *open, qk_err_t *err) {
+  if (open->kind != QUARK__FIELD_KIND__FIELD_VECTORS) {
+    if (!open->has_count) return QK_OK;
+    return qk_fail(err, QK_BAD_ARGUMENT, "count = %u: only vectors (kind = 3) have one",
+                   open->count);
+  }
+  const qk_shape_t shape = qk_job_field_shape(open);
+  const uint64_t most = 3 * (qk_shape_sites(&shape) / shape.dims[3]);
+  if (open->count < 1)
+    return qk_fail(err, QK_BAD_ARGUMENT, "count = 0: vectors of a time slice must be 1 or more");
+  if (open->count > QK_EIGEN_COUNT_MAX)
+    return qk_fail(err, QK_TOO_LARGE, "count = %u is over the limit of %d", open->count,
+                   QK_EIGEN_COUNT_MAX);
+  if (open->count <= most) return QK_OK;
+  return qk_fail(err, QK_BAD_ARGUMENT,
+                 "count = %u: no more than %llu vectors of a time slice are orthogonal",
+                 open->count, (unsigned long long)most);
+}
+
+static qk_status_t check_kind(const Quark__FieldOpen *open, qk_err_t *err) {
+  switch (open->kind) {
+  case QUARK__FIELD_KIND__FIELD_GAUGE:
+    return check_links(open, err);
+  case QUARK__FIELD_KIND__FIELD_CLOVER:
+    return check_beside_links(open, "a clover term", QK_CLOVER_TERM_SITE, err);
+  case QUARK__FIELD_KIND__FIELD_VECTORS:
+    return check_beside_links(open, "a field of vectors", QK_VECTORS_SITE, err);
+  default:
+    return qk_fail(err, QK_BAD_ARGUMENT,
+                   "kind = %d: must be 1 (gauge links), 2 (a clover term) or 3 (vectors)",
+                   open->kind);
+  }
+}
+
+qk_status_t qk_job_check_field(const Quark__FieldOpen *open, qk_err_t *err) {
+  qk_status_t status = check_request(open->request, 0, 0, err);
+  if (status != QK_OK) return status;
+  if (open->dtype != QUARK__DTYPE__DTYPE_F32 && open->dtype != QUARK__DTYPE__DTYPE_F64)
+    return qk_fail(err, QK_BAD_ARGUMENT, "dtype = %d: must be 1 (f32) or 2 (f64)", open->dtype);
+  status = check_kind(open, err);
+  if (status == QK_OK) status = check_dims(open, err);
+  if (status == QK_OK) status = check_count(open, err);
   if (status != QK_OK) return status;
   return qk_bricks_check(open->n_grid, open->grid, open->has_part ? &open->part : NULL, open->dims,
                          false, err);

@@ -6,6 +6,7 @@
 
 #include "daemon/base/assert.h"
 #include "daemon/base/links/clover_term.h"
+#include "daemon/base/links/vectors.h"
 #include "daemon/base/mem.h"
 #include "daemon/front/job/bricks.h"
 #include "daemon/front/job/due.h"
@@ -90,12 +91,21 @@ qk_shape_t qk_job_field_shape(const Quark__FieldOpen *open) {
   return shape;
 }
 
+uint64_t qk_job_field_site_reals(const Quark__FieldOpen *open) {
+  switch (open->kind) {
+  case QUARK__FIELD_KIND__FIELD_CLOVER:
+    return QK_CLOVER_TERM_SITE;
+  case QUARK__FIELD_KIND__FIELD_VECTORS:
+    return (uint64_t)open->count * QK_VECTORS_SITE;
+  default:
+    return 4 * (uint64_t)open->reals;
+  }
+}
+
 static uint64_t links_bytes(const Quark__FieldOpen *open) {
   const qk_shape_t shape = qk_job_field_shape(open);
   const uint64_t real = open->dtype == QUARK__DTYPE__DTYPE_F64 ? 8 : 4;
-  const uint64_t reals =
-      open->kind == QUARK__FIELD_KIND__FIELD_CLOVER ? QK_CLOVER_TERM_SITE : 4 * open->reals;
-  return qk_shape_sites(&shape) * reals * real;
+  return qk_shape_sites(&shape) * qk_job_field_site_reals(open) * real;
 }
 
 int64_t qk_job_cost_field(const Quark__FieldOpen *open) {

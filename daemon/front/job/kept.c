@@ -14,7 +14,8 @@ static qk_status_t find(const qk_session_t *session, const qk_job_t *user, uint6
                    "%s: request %llu is not kept here: released, expired or never accepted", what,
                    number);
   if (job->field)
-    return qk_fail(err, QK_BAD_ARGUMENT, "%s: request %llu is a field of links", what, number);
+    return qk_fail(err, QK_BAD_ARGUMENT, "%s: request %llu is a field (FIELD_OPEN), no solution",
+                   what, number);
   if (job->sink != QUARK__SINK__SINK_KEEP)
     return qk_fail(err, QK_NOT_FOUND, "%s: request %llu was submitted without SINK_KEEP", what,
                    number);

@@ -233,7 +233,7 @@ void qk_reply_welcome(qk_net_t *net, const qk_session_t *session, bool resumed) 
       QK_FEATURE_FIELDS,   QK_FEATURE_JOIN,    QK_FEATURE_ZEROS,          QK_FEATURE_WORK,
       QK_FEATURE_STOPPING, QK_FEATURE_ACTIONS, QK_FEATURE_DATA_ENDPOINTS, QK_FEATURE_BLOCK_SUMS,
       QK_FEATURE_FLAVOUR,  QK_FEATURE_EVOLVE,  QK_FEATURE_COLUMN_FLAVOUR, QK_FEATURE_SINGLE_RHS,
-      QK_FEATURE_EIGEN,    QK_FEATURE_DEFLATE, QK_FEATURE_DEFLATE_FROM};
+      QK_FEATURE_EIGEN,    QK_FEATURE_DEFLATE, QK_FEATURE_VECTORS,        QK_FEATURE_DEFLATE_FROM};
   uint8_t token[QK_CLIENT_ID];
   char *extra[QK_DATA_THREADS_MAX];
   char name[64] = "quarkd ";
@@ -387,7 +387,7 @@ static void set_field(Quark__Result *result, const qk_rhs_t *rhs) {
   if (rhs->outcome.status != QK_OK) return;
   result->has_digest = true;
   result->digest = rhs->digested ? rhs->digest : open->digest;
-  result->has_unitarity = rhs->digested && open->kind == QUARK__FIELD_KIND__FIELD_GAUGE;
+  result->has_unitarity = rhs->digested && open->kind != QUARK__FIELD_KIND__FIELD_CLOVER;
   result->unitarity = rhs->outcome.true_residual;
 }
 

@@ -150,8 +150,8 @@ static qk_status_t enter(qk_service_t *service, qk_session_t *session, qk_job_t 
   qk_session_adopt(session, job);
   if (job->field)
     qk_log(QK_LOG_INFO, "job", job->name, "accepted: %s of %ux%ux%ux%u",
-           job->field->kind == QUARK__FIELD_KIND__FIELD_CLOVER ? "a clover term" : "links",
-           job->shape.dims[0], job->shape.dims[1], job->shape.dims[2], job->shape.dims[3]);
+           qk_fields_name(job->field->kind, NULL), job->shape.dims[0], job->shape.dims[1],
+           job->shape.dims[2], job->shape.dims[3]);
   else if (job->contraction)
     qk_log(QK_LOG_INFO, "job", job->name, "accepted: contraction of %zu channels",
            job->contraction->n_channel);
@@ -261,9 +261,33 @@ qk_status_t qk_admit_contract(qk_service_t *service, qk_session_t *session,
   return admit_beside(service, session, contract, NULL, err);
 }
 
+/* The digest of the client's vectors in place of their number, which means nothing when its request
+ * is read again. Of a request that is there it is known, whether they still are or not. */
+static void name_field(const qk_session_t *session, const Quark__Eigen *eigen,
+                       char text[QK_FIELD_TEXT], qk_err_t *err) {
+  const qk_job_t *job = qk_session_job(session, eigen->request);
+  const char *field = eigen->problem->field;
+  qk_err_t why = {0};
+  if (qk_fields_name_digest(session, "field", QUARK__FIELD_KIND__FIELD_VECTORS, field, text,
+                            &why) == QK_OK)
+    return;
+  if (job && job->problem && job->problem->field)
+    snprintf(text, QK_FIELD_TEXT, "%s", job->problem->field);
+  else
+    *err = why;
+}
+
 qk_status_t qk_admit_eigen(qk_service_t *service, qk_session_t *session, const Quark__Eigen *eigen,
                            qk_err_t *err) {
-  return admit_beside(service, session, NULL, eigen, err);
+  Quark__EigenProblem problem = *eigen->problem;
+  Quark__Eigen named = *eigen;
+  char text[QK_FIELD_TEXT];
+  named.problem = &problem;
+  if (qk_fields_is_reference(problem.field)) {
+    name_field(session, eigen, text, err);
+    if (err->code == QK_OK) problem.field = text;
+  }
+  return admit_beside(service, session, NULL, &named, err);
 }
 
 /* ---- FIELD_OPEN ------------------------------------------------------------------------------ */
@@ -283,8 +307,8 @@ qk_status_t qk_admit_field(qk_service_t *service, qk_session_t *session,
   if (err->code == QK_OK) check_state(service, session, open->request, NULL, err);
   if (err->code == QK_OK) qk_job_check_field(open, err);
   if (err->code == QK_OK) check_keep_time(service, open->keep_ms, err);
-  const bool here = err->code == QK_OK && open->has_digest &&
-                    qk_fields_are_here(service, user, open->kind, open->digest, open->dims);
+  const bool here =
+      err->code == QK_OK && open->has_digest && qk_fields_are_here(service, user, open);
   if (err->code == QK_OK && !here) qk_fields_check_user(service, user, err);
   const int64_t cost = err->code == QK_OK && !here ? qk_job_cost_field(open) : 0;
   if (err->code == QK_OK) check_room(service, cost, err);

@@ -95,13 +95,14 @@ static uint32_t backlog(const qk_setup_t *setup) {
 
 static bool begin_eigen(const qk_setup_t *setup, uint64_t serial, const qk_rhs_t *rhs) {
   const Quark__EigenProblem *problem = rhs->job->problem;
+  const qk_rhs_t *field = rhs->uses[0]; /* vectors of its client; NULL: they are computed */
   char path[QK_PATH_MAX + 1];
   size_t bytes;
   qk_err_t err = {0};
   if (qk_eigen_folder_make(&setup->settings, &err) != QK_OK) qk_warn("dispatch", "%s", err.text);
   qk_eigen_path(&setup->settings, setup->site_name, problem->name, path);
   uint8_t *message =
-      qk_engine_encode_eigen(serial, problem, rhs->solution->name, path, false, &bytes);
+      qk_engine_encode_eigen(serial, problem, field, rhs->solution->name, path, false, &bytes);
   return qk_supervisor_send(setup->supervisor, message, bytes);
 }
 

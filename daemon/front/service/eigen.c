@@ -10,6 +10,7 @@
 #include "daemon/base/mem.h"
 #include "daemon/base/utf8.h"
 #include "daemon/front/engines/eigen_path.h"
+#include "daemon/front/service/fields.h"
 #include "daemon/front/service/queue.h"
 #include "proto/control.h"
 #include "proto/eigen_check.h"
@@ -234,6 +235,28 @@ qk_setup_t *qk_eigen_drop(qk_service_t *service, const qk_viewer_t *viewer,
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
+/* The vectors that a problem names, of a user who has sent them. */
+static qk_job_t *find_field(const qk_setup_t *setup, const Quark__EigenProblem *problem,
+                            const char *user, qk_err_t *err) {
+  const uint32_t *d = setup->shape.dims;
+  qk_job_t *field =
+      qk_fields_named(setup->service, user, QUARK__FIELD_KIND__FIELD_VECTORS, problem->field);
+  if (!field) {
+    qk_fail(err, QK_NOT_FOUND, "field = %.30s: no vectors of this digest are here: send them",
+            problem->field);
+    return NULL;
+  }
+  const uint32_t *f = field->shape.dims;
+  if (memcmp(d, f, sizeof field->shape.dims) != 0)
+    qk_fail(err, QK_BAD_GEOMETRY,
+            "field: the vectors are of %ux%ux%ux%u, and the links of setup %s of %ux%ux%ux%u", f[0],
+            f[1], f[2], f[3], setup->name, d[0], d[1], d[2], d[3]);
+  else if (field->field->count != problem->count)
+    qk_fail(err, QK_BAD_ARGUMENT, "count = %u: the field has %u vectors of each time slice",
+            problem->count, field->field->count);
+  return err->code == QK_OK ? field : NULL;
+}
+
 qk_status_t qk_eigen_may_have(const qk_setup_t *setup, const Quark__EigenProblem *problem,
                               const char *user, qk_err_t *err) {
   const qk_eigen_set_t *same = qk_eigen_find(setup, problem->name);
@@ -252,9 +275,12 @@ qk_status_t qk_eigen_may_have(const qk_setup_t *setup, const Quark__EigenProblem
     return qk_fail(err, QK_BUSY,
                    "%d names of this user have eigenvectors of setup %s, the limit is %d: drop one",
                    own, setup->name, QK_USER_EIGEN_MAX);
-  if (n < QK_EIGEN_NAMES_MAX) return QK_OK;
-  return qk_fail(err, QK_BUSY, "%d names have eigenvectors of setup %s, the limit is %d: drop one",
-                 n, setup->name, QK_EIGEN_NAMES_MAX);
+  if (n >= QK_EIGEN_NAMES_MAX)
+    return qk_fail(err, QK_BUSY,
+                   "%d names have eigenvectors of setup %s, the limit is %d: drop one", n,
+                   setup->name, QK_EIGEN_NAMES_MAX);
+  if (problem->field) find_field(setup, problem, user, err);
+  return err->code;
 }
 
 static qk_status_t bind_problem(qk_job_t *job, qk_err_t *err) {
@@ -264,6 +290,8 @@ static qk_status_t bind_problem(qk_job_t *job, qk_err_t *err) {
   if (status == QK_OK &&
       !add(job->setup, job->problem, user, QUARK__EIGEN_STATE__EIGEN_MAKING, err))
     status = err->code;
+  if (status == QK_OK && job->problem->field) /* held until it ends: the engine reads it */
+    qk_rhs_use(&job->rhs[0], 0, &find_field(job->setup, job->problem, user, err)->rhs[0]);
   return status;
 }
 
@@ -325,7 +353,7 @@ void qk_eigen_feed(qk_setup_t *setup) {
     if (set->state != QUARK__EIGEN_STATE__EIGEN_RETURNING) continue;
     qk_eigen_path(&setup->settings, setup->site_name, set->problem->name, path);
     uint8_t *message =
-        qk_engine_encode_eigen(setup->serial + 1, set->problem, NULL, path, true, &bytes);
+        qk_engine_encode_eigen(setup->serial + 1, set->problem, NULL, NULL, path, true, &bytes);
     if (!qk_supervisor_send(setup->supervisor, message, bytes)) return;
     setup->returning = set;
     setup->returning_serial = ++setup->serial;

@@ -32,7 +32,8 @@ qk_eigen_set_t *qk_eigen_find(const qk_setup_t *setup, const char *name);
 
 /* ---- requests ---- */
 /* Whether the setup can have another set, of this user. QK_BAD_ARGUMENT: one of the name is there;
- * QK_BUSY: there are too many. */
+ * QK_BUSY: there are too many; of vectors that the user has sent also QK_NOT_FOUND,
+ * QK_BAD_GEOMETRY and QK_BAD_ARGUMENT (another number of them). */
 qk_status_t qk_eigen_may_have(const qk_setup_t *setup, const Quark__EigenProblem *problem,
                               const char *user, qk_err_t *err);
 /* A new job, or one that is back from the journal: the set of its EIGEN is there from now on; the

@@ -10,6 +10,7 @@
 
 #include "daemon/base/links/clover_term.h"
 #include "daemon/base/links/links.h"
+#include "daemon/base/links/vectors.h"
 #include "daemon/base/log.h"
 #include "daemon/base/mem.h"
 #include "daemon/front/job/bricks.h"
@@ -47,8 +48,11 @@ qk_status_t qk_fields_check_user(const qk_service_t *service, const char *user, 
                  QK_USER_FIELDS_MAX);
 }
 
-static bool is_clover(const qk_job_t *job) {
-  return job->field->kind == QUARK__FIELD_KIND__FIELD_CLOVER;
+/* As the log and errors call it; are: of one or of many. */
+const char *qk_fields_name(Quark__FieldKind kind, const char **are) {
+  const bool clover = kind == QUARK__FIELD_KIND__FIELD_CLOVER;
+  if (are) *are = clover ? "is" : "are";
+  return clover ? "a clover term" : kind == QUARK__FIELD_KIND__FIELD_VECTORS ? "vectors" : "links";
 }
 
 qk_job_t *qk_fields_find(const qk_service_t *service, const char *user, Quark__FieldKind kind,
@@ -75,55 +79,67 @@ static bool are_equal(const uint32_t *dims, const qk_shape_t *shape) {
   return !dims || memcmp(dims, shape->dims, sizeof shape->dims) == 0;
 }
 
-bool qk_fields_are_here(const qk_service_t *service, const char *user, Quark__FieldKind kind,
-                        uint64_t digest, const uint32_t *dims) {
-  const bool links = kind == QUARK__FIELD_KIND__FIELD_GAUGE;
-  qk_job_t *job = qk_fields_find(service, user, kind, digest);
-  const qk_setup_t *setup = links ? public_setup(service, digest) : NULL;
+bool qk_fields_are_here(const qk_service_t *service, const char *user,
+                        const Quark__FieldOpen *open) {
+  const bool links = open->kind == QUARK__FIELD_KIND__FIELD_GAUGE;
+  qk_job_t *job = qk_fields_find(service, user, open->kind, open->digest);
+  const qk_setup_t *setup = links ? public_setup(service, open->digest) : NULL;
   if (job) job->used_at = qk_service_now(service);
-  return (job && are_equal(dims, &job->shape)) || (setup && are_equal(dims, &setup->shape));
+  return (job && are_equal(open->dims, &job->shape) && job->field->count == open->count) ||
+         (setup && are_equal(open->dims, &setup->shape));
 }
 
 /* ---- the check ------------------------------------------------------------------------------- */
 
-/* A piece takes some milliseconds: between two of them others get the thread. */
-enum { PARTS = 2, PIECE = 4096 };
+/* A piece takes some milliseconds: between two of them others get the thread. Reals. */
+enum { PARTS = 2, PIECE = 4096 * QK_LINKS_SITE };
 
 typedef struct part {
   uv_work_t work;
   qk_field_check_t *check;
-  uint64_t next, until; /* sites */
-  qk_links_sum_t sum;
-  qk_clover_term_sum_t term; /* of a clover term */
+  uint64_t next, until; /* sites; of vectors those of all of them, as many as are whole vectors */
+  qk_links_sum_t sum;   /* of links; those below of a clover term, and of vectors */
+  qk_clover_term_sum_t term;
+  qk_vectors_sum_t vectors;
 } part_t;
 
 struct qk_field_check {
   qk_rhs_t *rhs; /* NULL: abandoned */
   void *data;    /* a mapping of its own: the field may go meanwhile */
   size_t bytes;
-  bool clover; /* a clover term, no links */
-  int bits, reals;
-  uint64_t volume, slice; /* sites of the lattice, and of a time slice */
+  Quark__FieldKind kind;
+  int bits, reals;        /* of a site */
+  uint64_t volume, slice; /* sites of the lattice, of vectors of all of them; and of a time slice */
   int left;
   part_t part[PARTS];
 };
+
+static void add_site(const qk_field_check_t *c, part_t *p, const uint8_t *raw, uint64_t n) {
+  double site[QK_LINKS_SITE];
+  switch (c->kind) {
+  case QUARK__FIELD_KIND__FIELD_CLOVER:
+    qk_clover_term_widen(raw, c->bits, site);
+    qk_clover_term_add(site, n, &p->term);
+    return;
+  case QUARK__FIELD_KIND__FIELD_VECTORS:
+    qk_vectors_widen(raw, c->bits, site);
+    qk_vectors_add(site, n, &p->vectors);
+    if ((n + 1) % c->slice == 0) qk_vectors_end(n / c->slice, &p->vectors);
+    return;
+  default:
+    qk_links_widen(raw, c->bits, c->reals / 4, site);
+    qk_links_add(site, n, n >= c->volume - c->slice, &p->sum);
+  }
+}
 
 static void run(uv_work_t *work) {
   part_t *p = work->data;
   const qk_field_check_t *c = p->check;
   const size_t site_bytes = (size_t)c->reals * (size_t)c->bits / 8;
-  double site[QK_LINKS_SITE];
-  const uint64_t end = p->until - p->next < PIECE ? p->until : p->next + PIECE;
-  for (uint64_t n = p->next; n < end; n++) {
-    const uint8_t *raw = (const uint8_t *)c->data + n * site_bytes;
-    if (c->clover) {
-      qk_clover_term_widen(raw, c->bits, site);
-      qk_clover_term_add(site, n, &p->term);
-    } else {
-      qk_links_widen(raw, c->bits, c->reals / 4, site);
-      qk_links_add(site, n, n >= c->volume - c->slice, &p->sum);
-    }
-  }
+  const uint64_t piece = PIECE / (uint64_t)c->reals;
+  const uint64_t end = p->until - p->next < piece ? p->until : p->next + piece;
+  for (uint64_t n = p->next; n < end; n++)
+    add_site(c, p, (const uint8_t *)c->data + n * site_bytes, n);
   p->next = end;
 }
 
@@ -146,9 +162,14 @@ static const char *name_part(const qk_job_t *job, const uint32_t x[4], char text
 }
 
 static qk_status_t judge_digest(const qk_job_t *job, uint64_t digest, char *text, size_t size) {
+  static const char *const said[] = {
+      [QUARK__FIELD_KIND__FIELD_GAUGE] = "the links have",
+      [QUARK__FIELD_KIND__FIELD_CLOVER] = "the clover term has",
+      [QUARK__FIELD_KIND__FIELD_VECTORS] = "the vectors have",
+  };
   if (!job->field->has_digest || job->field->digest == digest) return QK_OK;
   snprintf(text, size, "%s the digest %016" PRIx64 ", FIELD_OPEN says %016" PRIx64,
-           is_clover(job) ? "the clover term has" : "the links have", digest, job->field->digest);
+           said[job->field->kind], digest, job->field->digest);
   return QK_BAD_CHECKSUM;
 }
 
@@ -166,8 +187,37 @@ static qk_status_t judge_term(const qk_job_t *job, const qk_clover_term_sum_t *s
   return QK_BAD_ARGUMENT;
 }
 
+static qk_status_t judge_vectors(const qk_job_t *job, const qk_vectors_sum_t *sum, char *text,
+                                 size_t size) {
+  const uint64_t volume = qk_shape_sites(&job->shape), slice = volume / job->shape.dims[3];
+  const uint32_t count = job->field->count;
+  uint64_t vector = sum->worst;
+  if (sum->bad > 0) {
+    uint32_t x[4];
+    char part[32];
+    vector = sum->site / slice;
+    find_site(job, vector / count * slice + sum->site % slice, x);
+    snprintf(text, size,
+             "vector %u of time slice %u at x y z = %u %u %u%s is not finite: number %d of 6; "
+             "%llu are NaN or Inf",
+             (unsigned)(vector % count), x[3], x[0], x[1], x[2], name_part(job, x, part),
+             sum->number, (unsigned long long)sum->bad);
+    return QK_BAD_ARGUMENT;
+  }
+  if (!(sum->deviation <= QK_VECTORS_NORM_LIMIT)) {
+    snprintf(text, size,
+             "vector %u of time slice %u is not normalised: its norm squared is off by %.3g, the "
+             "limit is %g",
+             (unsigned)(vector % count), (unsigned)(vector / count), sum->deviation,
+             QK_VECTORS_NORM_LIMIT);
+    return QK_BAD_ARGUMENT;
+  }
+  return judge_digest(job, sum->digest, text, size);
+}
+
 /* The first thing that is wrong; QK_OK: nothing. text: of an outcome. */
-static qk_status_t judge(const qk_job_t *job, const qk_links_sum_t *sum, char *text, size_t size) {
+static qk_status_t judge_links(const qk_job_t *job, const qk_links_sum_t *sum, char *text,
+                               size_t size) {
   const int bits = job->dtype == QUARK__DTYPE__DTYPE_F32 ? 32 : 64;
   const double limit = qk_links_limit(bits);
   uint32_t x[4];
@@ -191,26 +241,38 @@ static qk_status_t judge(const qk_job_t *job, const qk_links_sum_t *sum, char *t
   return judge_digest(job, sum->digest, text, size);
 }
 
+/* The outcome of the sums over all sites, and the digest. */
+static uint64_t judge(const qk_job_t *job, const part_t *all, qk_outcome_t *o) {
+  switch (job->field->kind) {
+  case QUARK__FIELD_KIND__FIELD_CLOVER:
+    o->status = judge_term(job, &all->term, o->text, sizeof o->text);
+    return all->term.digest;
+  case QUARK__FIELD_KIND__FIELD_VECTORS:
+    o->status = judge_vectors(job, &all->vectors, o->text, sizeof o->text);
+    o->true_residual = all->vectors.deviation;
+    return all->vectors.digest;
+  default:
+    o->status = judge_links(job, &all->sum, o->text, sizeof o->text);
+    o->true_residual = all->sum.unitarity;
+    return all->sum.digest;
+  }
+}
+
 /* all: the sums over all sites. */
 static void finish(qk_rhs_t *rhs, const part_t *all) {
   qk_job_t *job = rhs->job;
   qk_service_t *service = job->setup->service;
-  const bool clover = is_clover(job);
-  const uint64_t digest = clover ? all->term.digest : all->sum.digest;
-  qk_outcome_t outcome = {.true_residual = clover ? 0 : all->sum.unitarity};
-  outcome.status = clover ? judge_term(job, &all->term, outcome.text, sizeof outcome.text)
-                          : judge(job, &all->sum, outcome.text, sizeof outcome.text);
+  const char *are, *name = qk_fields_name(job->field->kind, &are);
+  qk_outcome_t outcome = {.status = QK_OK};
+  const uint64_t digest = judge(job, all, &outcome);
   outcome.written = outcome.status == QK_OK;
   if (outcome.written) {
     rhs->digest = digest;
     rhs->digested = true;
     qk_rhs_keep_field(rhs);
   }
-  qk_log(QK_LOG_INFO, "fields", job->name, "%s %s%s, digest %016" PRIx64,
-         clover ? "a clover term" : "links",
-         outcome.written ? (clover ? "is here" : "are here")
-                         : (clover ? "is refused: " : "are refused: "),
-         outcome.text, digest);
+  qk_log(QK_LOG_INFO, "fields", job->name, "%s %s %s%s, digest %016" PRIx64, name, are,
+         outcome.written ? "here" : "refused: ", outcome.text, digest);
   qk_rhs_end(rhs, &outcome, qk_service_now(service));
   qk_queue_ended(service, rhs);
 }
@@ -228,6 +290,7 @@ static void after(uv_work_t *work, int cancelled) {
   for (int i = 1; i < PARTS; i++) {
     qk_links_join(&c->part[0].sum, &c->part[i].sum);
     qk_clover_term_join(&c->part[0].term, &c->part[i].term);
+    qk_vectors_join(&c->part[0].vectors, &c->part[i].vectors);
   }
   if (c->rhs) {
     c->rhs->job->checking = NULL;
@@ -247,6 +310,7 @@ static bool map(qk_field_check_t *c, const qk_shm_t *field) {
 void qk_fields_check(qk_service_t *service, qk_rhs_t *rhs) {
   qk_job_t *job = rhs->job;
   if (rhs->state != QK_RHS_QUEUED || job->checking) return;
+  uint64_t unit = 1; /* that is not divided */
   qk_field_check_t *c = qk_calloc(1, sizeof *c);
   if (!c || !map(c, rhs->source)) {
     qk_free(c);
@@ -255,17 +319,22 @@ void qk_fields_check(qk_service_t *service, qk_rhs_t *rhs) {
   }
   c->rhs = rhs;
   c->bits = job->dtype == QUARK__DTYPE__DTYPE_F32 ? 32 : 64;
-  c->clover = is_clover(job);
-  c->reals = c->clover ? QK_CLOVER_TERM_SITE : 4 * (int)job->field->reals;
+  c->kind = job->field->kind;
   c->volume = qk_shape_sites(&job->shape);
   c->slice = c->volume / job->shape.dims[3];
+  c->reals = (int)qk_job_field_site_reals(job->field);
+  if (c->kind == QUARK__FIELD_KIND__FIELD_VECTORS) {
+    c->volume *= job->field->count;
+    c->reals = QK_VECTORS_SITE;
+    unit = c->slice;
+  }
   c->left = PARTS;
   job->checking = c;
   for (int i = 0; i < PARTS; i++) {
     part_t *p = &c->part[i];
     *p = (part_t){.check = c,
-                  .next = c->volume * (uint64_t)i / PARTS,
-                  .until = c->volume * (uint64_t)(i + 1) / PARTS};
+                  .next = c->volume / unit * (uint64_t)i / PARTS * unit,
+                  .until = c->volume / unit * (uint64_t)(i + 1) / PARTS * unit};
     p->work.data = p;
     uv_queue_work(&service->loop->uv, &p->work, run, after);
   }
@@ -306,8 +375,8 @@ static qk_status_t digest_of_request(const qk_session_t *session, const char *ke
                    "never accepted",
                    key, value);
   if (job->field->kind != kind)
-    return qk_fail(err, QK_BAD_ARGUMENT, "%s = %.30s: the field is %s", key, value,
-                   is_clover(job) ? "a clover term, no links" : "of links, no clover term");
+    return qk_fail(err, QK_BAD_ARGUMENT, "%s = %.30s: the field is of %s, not of %s", key, value,
+                   qk_fields_name(job->field->kind, NULL), qk_fields_name(kind, NULL));
   const qk_rhs_t *rhs = &job->rhs[0];
   if (rhs->state < QK_RHS_ENDED)
     return qk_fail(err, QK_BAD_ARGUMENT,
@@ -352,6 +421,21 @@ qk_status_t qk_fields_resolve(const qk_service_t *service, const qk_session_t *s
                    "gauge: no links with the digest %016" PRIx64 " are here: send them", digest);
   }
   return QK_OK;
+}
+
+qk_status_t qk_fields_name_digest(const qk_session_t *session, const char *key,
+                                  Quark__FieldKind kind, const char *value,
+                                  char text[QK_FIELD_TEXT], qk_err_t *err) {
+  uint64_t digest = 0;
+  const qk_status_t status = find_digest(session, key, kind, value, &digest, err);
+  if (status == QK_OK) snprintf(text, QK_FIELD_TEXT, "%s%016" PRIx64, DIGEST, digest);
+  return status;
+}
+
+qk_job_t *qk_fields_named(const qk_service_t *service, const char *user, Quark__FieldKind kind,
+                          const char *text) {
+  uint64_t digest;
+  return read_digest(text, &digest) ? qk_fields_find(service, user, kind, digest) : NULL;
 }
 
 /* The links may be those of a public setup. */
@@ -450,9 +534,7 @@ void qk_fields_let_go(qk_setup_t *setup) {
 
 /* What `value` names; NULL: it is not here. */
 static qk_job_t *find_again(const qk_setup_t *setup, Quark__FieldKind kind, const char *value) {
-  uint64_t digest;
-  return read_digest(value, &digest) ? qk_fields_find(setup->service, setup->owner, kind, digest)
-                                     : NULL;
+  return qk_fields_named(setup->service, setup->owner, kind, value);
 }
 
 bool qk_fields_bind_again(qk_setup_t *setup) {

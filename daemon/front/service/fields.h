@@ -18,6 +18,10 @@ qk_status_t qk_fields_open(qk_service_t *service, qk_err_t *err);
 /* Behind all setups. */
 void qk_fields_close(qk_service_t *service);
 
+/* As the log and errors call what is sent: "links", "a clover term", "vectors". *are (NULL: not
+ * wanted): "is" or "are". */
+const char *qk_fields_name(Quark__FieldKind kind, const char **are);
+
 /* A new job of a field, or one that came back. */
 void qk_fields_enter(qk_service_t *service, qk_job_t *job);
 /* QK_BUSY: the user has as many fields as one may have. */
@@ -28,13 +32,23 @@ void qk_fields_check(qk_service_t *service, qk_rhs_t *rhs);
 /* Nobody wants to know any more. */
 void qk_fields_abandon(qk_job_t *job);
 
-/* Whether a field of this kind and digest is here for the user: one of his, or links of a public
- * setup. dims NULL: of any lattice. */
-bool qk_fields_are_here(const qk_service_t *service, const char *user, Quark__FieldKind kind,
-                        uint64_t digest, const uint32_t *dims);
+/* Whether a field of this kind, digest and lattice, with as many vectors, is here for the user: one
+ * of his, or links of a public setup. */
+bool qk_fields_are_here(const qk_service_t *service, const char *user,
+                        const Quark__FieldOpen *open);
 /* A ready field of the user; NULL: there is none. */
 qk_job_t *qk_fields_find(const qk_service_t *service, const char *user, Quark__FieldKind kind,
                          uint64_t digest);
+
+enum { QK_FIELD_TEXT = 32 };
+/* "digest:HEX16" of a value that qk_fields_is_reference: that of a ready field of this session, or
+ * what it says itself; key: of the message. Errors as qk_fields_resolve. */
+qk_status_t qk_fields_name_digest(const qk_session_t *session, const char *key,
+                                  Quark__FieldKind kind, const char *value,
+                                  char text[QK_FIELD_TEXT], qk_err_t *err);
+/* The field of the user that such a text names; NULL: it is not here. */
+qk_job_t *qk_fields_named(const qk_service_t *service, const char *user, Quark__FieldKind kind,
+                          const char *text);
 
 /* Where a LOAD finds its links. */
 typedef struct qk_links {

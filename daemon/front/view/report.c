@@ -69,6 +69,7 @@ static void fill_eigen(const qk_setup_t *setup, qk_report_t *report) {
     r->seconds = set->seconds;
     r->device_bytes = set->device_bytes;
     r->host_bytes = set->host_bytes;
+    r->field = set->problem->field;
     report->eigen_list[report->setup.n_eigen++] = r;
   }
 }

@@ -8,6 +8,7 @@
 #include "daemon/base/assert.h"
 #include "daemon/front/job/bricks.h"
 #include "proto/control.h"
+#include "tests/fuzz/session/session_field.h"
 #include "tests/fuzz/session/session_twist.h"
 #include "tests/fuzz/session/world.h"
 
@@ -106,38 +107,13 @@ static void join(const qk_server_t *server, const qk_session_t *session, int i, 
   say_request(i, &m);
 }
 
-/* Of fields that go in parts, 0 .. 63; what cannot be is among them. */
-static size_t grid_of(uint8_t how, uint32_t grid[4]) {
-  static const uint32_t parts[4][4] = {{1, 1, 1, 2}, {2, 1, 1, 2}, {1, 2, 1, 1}, {1, 1, 1, 1}};
-  memcpy(grid, parts[how % 4], sizeof parts[0]);
-  if (how % 64 == 62) grid[2] = 0;
-  if (how % 64 == 61) grid[1] = 3;
-  return how % 64 == 63 ? 3 : 4;
-}
-
-/* FIELD_OPEN. */
 static void field_open(const qk_session_t *session, int i, uint8_t how, uint8_t number) {
   Quark__ClientMessage m = QUARK__CLIENT_MESSAGE__INIT;
-  Quark__FieldOpen f = QUARK__FIELD_OPEN__INIT;
-  uint32_t dims[4] = {2, 2, 2, how % 16 == 15 ? 6 : 4}, grid[4];
-  f.request = next_request(session, number);
-  f.kind = how == 255 ? QUARK__FIELD_KIND__FIELD_VECTORS
-           : how & 64 ? QUARK__FIELD_KIND__FIELD_CLOVER
-                      : QUARK__FIELD_KIND__FIELD_GAUGE;
-  f.n_dims = how == 254 ? 3 : 4;
-  f.dims = dims;
-  f.dtype = how & 1 ? QUARK__DTYPE__DTYPE_F64 : QUARK__DTYPE__DTYPE_F32;
-  f.has_reals = how & 2;
-  f.reals = how == 253 ? 17 : how & 64 ? 72 : 12;
-  f.has_digest = how & 4;
-  f.digest = how & 8 ? 7 : 0;
-  f.has_keep_ms = how & 16;
-  f.keep_ms = how & 32 ? 2000 : 90000;
-  if (how & 128 && how < 252) f.n_grid = grid_of(how % 16 / 4, grid);
-  f.grid = grid;
-  f.has_part = how & 32 && f.n_grid > 0;
+  field_open_t open;
+  field_open_fill(how, &open);
+  open.f.request = next_request(session, number);
   m.body_case = QUARK__CLIENT_MESSAGE__BODY_FIELD_OPEN;
-  m.field_open = &f;
+  m.field_open = &open.f;
   say_request(i, &m);
 }
 
@@ -211,7 +187,7 @@ static void submit(const qk_server_t *server, const qk_session_t *session, int i
   }
   uint32_t grid[4];
   if (kind % 8 == 6 || (kind & 64 && !(kind & 32))) {
-    s.n_grid = grid_of(number, grid);
+    s.n_grid = field_grid(number, grid);
     s.grid = grid;
     s.has_part = kind & 128;
     s.part = number == 60 ? 7 : 0;
@@ -229,6 +205,7 @@ static void eigen(const qk_session_t *session, int i, uint8_t which, uint8_t how
   Quark__EigenDrop drop = QUARK__EIGEN_DROP__INIT;
   Quark__EigenProblem p = QUARK__EIGEN_PROBLEM__INIT;
   Quark__Smearing links = QUARK__SMEARING__INIT;
+  char field[32] = "";
   p.name = drop.name = eigen_name(which);
   e.setup = drop.setup = setup_name(which / 4);
   p.kind = (Quark__EigenKind)(which / 32 % 4);
@@ -237,6 +214,9 @@ static void eigen(const qk_session_t *session, int i, uint8_t which, uint8_t how
   p.has_space = which % 16 == 5;
   p.space = which;
   if (which % 16 == 6) p.links = &links;
+  if (how % 16 == 11) snprintf(field, sizeof field, "field:%d", 1 + how / 16);
+  if (how % 16 == 12) snprintf(field, sizeof field, "digest:%016d", how / 16);
+  if (*field) p.field = field;
   e.request = next_request(session, how);
   e.problem = &p;
   e.has_deadline_ms = e.has_detach_ms = true;
@@ -462,20 +442,6 @@ static void bind_data(const qk_session_t *session, int i, uint8_t how) {
   send_frame(CLIENT_PEER_DATA + (how >= 230 ? (i + 1) % CLIENTS : i), &frame, how);
 }
 
-/* Unit links, or what solves do not look at. */
-static void fill(const qk_job_t *job, uint32_t rhs, uint64_t offset, uint8_t *to, size_t bytes) {
-  const bool f64 = job->dtype == QUARK__DTYPE__DTYPE_F64;
-  const Quark__FieldOpen *links =
-      job->joined ? (job->whole ? job->whole->field : NULL) : job->field;
-  const uint64_t real = f64 ? 8 : 4;
-  memset(to, links ? 0 : (int)rhs, bytes);
-  for (uint64_t at = (offset + real - 1) / real; links && (at + 1) * real <= offset + bytes; at++) {
-    const double x = at % links->reals % 8 == 0; /* 0, 8 and 16 are the diagonal */
-    const float y = (float)x;
-    memcpy(to + at * real - offset, f64 ? (const void *)&x : &y, real);
-  }
-}
-
 /* A run of zeros in place of the chunk: true of the first right-hand side, of the beginning of
  * others by chance, up to its end or half of what is left, or over the end. */
 static void make_run(qk_frame_t *frame, uint64_t left, uint8_t how) {
@@ -500,14 +466,14 @@ static void upload(const qk_job_t *job, int i, uint8_t how) {
   if (how == 242 && frame.offset >= 100) frame.offset -= 100; /* again, and too much */
   if (how == 241) frame.offset = 0;
   if (how % 16 == RUN) make_run(&frame, left, how);
-  fill(job, frame.rhs, frame.offset, message + QK_FRAME_HEADER, qk_frame_payload(&frame));
+  field_fill(job, frame.rhs, frame.offset, message + QK_FRAME_HEADER, qk_frame_payload(&frame));
   if (frame.offset + frame.chunk_bytes == frame.field_bytes) {
     qk_field_hash_t *hash = qk_field_hash_create();
     QK_ASSERT(hash);
     qk_field_hash_init(hash, frame.by_blocks);
     for (uint64_t done = 0, n; done < frame.field_bytes; done += n) {
       n = frame.field_bytes - done < BLOCK ? frame.field_bytes - done : BLOCK;
-      fill(job, frame.rhs, done, block, n);
+      field_fill(job, frame.rhs, done, block, n);
       qk_field_hash_update(hash, block, n);
     }
     frame.field_checksum = qk_field_hash_digest(hash) + (how == 240);

@@ -105,7 +105,7 @@ def what_cannot_be_is_rejected(case):
         for how, words, more in (('BAD_ARGUMENT', 'request = 0', dict(request=0)),
                                  ('BAD_ARGUMENT', 'reals = 18', dict(kind=qk.FIELD_CLOVER)),
                                  ('BAD_ARGUMENT', 'plaquette = 0.5: a clover term has none', dict(kind=qk.FIELD_CLOVER, reals=72, plaquette=0.5)),
-                                 ('UNSUPPORTED', 'kind = 3', dict(kind=qk.FIELD_VECTORS)),
+                                 ('BAD_ARGUMENT', 'reals = 18: of a field of vectors', dict(kind=qk.FIELD_VECTORS)),
                                  ('BAD_ARGUMENT', 'reals = 17', dict(reals=17)),
                                  ('BAD_GEOMETRY', 'dims of 3', dict(dims=[4, 4, 4])),
                                  ('BAD_GEOMETRY', 'extent of y is 3', dict(dims=[4, 3, 4, 4])),
@@ -127,7 +127,7 @@ def what_cannot_be_is_rejected(case):
         accepted = open_field(c, LINKS)
         assert 'not complete yet' in refused(c, 'BAD_ARGUMENT', load=qk.Load(name='x', gauge='field:%d' % accepted.request, kappa=0.1))
         r = c.submit(source=qk.SOURCE_SEQUENTIAL, column=[qk.Column(request=accepted.request)], expect='rejected')
-        assert 'is a field of links' in r.text, r
+        assert 'is a field (FIELD_OPEN), no solution' in r.text, r
 
 
 @tap.test

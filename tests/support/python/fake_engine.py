@@ -12,7 +12,7 @@ digest by generation (change). FAKE_BEFORE is the number of engines that fronts 
 with WHEN_TOLD waits until it is written to.
 Eigenvectors: the space of an EIGEN is its action less its count (HOLD; DIE at restart 2, HOLD_ONCE: so does the first engine; WHEN_TOLD: HOLD by the first engine; ODD_STATUS; FATAL: refused; STALE_SERIAL), else eigenvalue i is
 (i + 1) / 8 with a residual of 1e-9; a file, if there is one, keeps the problem, and lets it go on from the restart that it notes. A source that is an eigenvector has its number, t, spin and slice
-in numbers 9 to 12.
+in numbers 9 to 12; but of vectors that a client sent, whose action is their tolerance in units of 1e-4 and whose values are 0, it is what was sent.
 FAKE_BULK is how many bytes its plan of memory has. FAKE_ADOPT says that it outlives its front, for 60 s, and what ADOPT meets: yes, mute (no answer),
 version (HELLO of another one), die, fatal (FATAL in place of HELLO), or stale (it has another LOAD than its front thinks). FAKE_SAYS is written to stderr at the start.
 QK_PROTO_PY in the environment is the folder of the generated modules.
@@ -73,7 +73,7 @@ class FakeEngine:
         self.socket.connect(endpoint)
         self.held = {}
         self.contract_held = self.eigen_held = self.loaded = None
-        self.kept = {}
+        self.kept, self.given = {}, {}
         self.heard = time.monotonic()
 
     def send(self, **body):
@@ -84,7 +84,7 @@ class FakeEngine:
         if how == 'mute':
             threading.Event().wait()
         assert not self.held and not self.contract_held and not self.eigen_held  # in place: nothing is in flight
-        self.kept = {}
+        self.kept, self.given = {}, {}
         self.loaded = None
         words = dict((w + '=').split('=')[:2] for w in load.gauge.split(':'))
         self.csw = float({p.key: p.value for p in load.parameter}.get('csw', 0))
@@ -202,6 +202,11 @@ class FakeEngine:
             if fill.source == qk.SOURCE_VECTOR:
                 assert fill.vectors in self.kept, (fill.vectors, self.kept)
                 x[9:13] = fill.column.vector, fill.column.t, fill.column.spin, fill.column.slice
+                if fill.vectors in self.given:
+                    v = self.given[fill.vectors]
+                    x[...] = 0
+                    at = np.s_[:] if fill.column.t < 0 else fill.column.t
+                    x.reshape(*self.dims[::-1], 4, 3)[at, ..., fill.column.spin, :] = v[:, fill.column.vector][at]
         assert len(x) == count and fill.flavour in (-1, 1)
         if fill.flavour < 0:
             x = -x
@@ -311,7 +316,7 @@ class FakeEngine:
     def eigen_done(self, eigen, status=0, text=None, serial=None):
         p, figures = eigen.problem, {}
         if not status:
-            values = (1 + np.arange(p.count * (self.dims[3] if p.kind == qk.EIGEN_LAPLACIAN else 1))) / 8
+            values = (1 + np.arange(p.count * (self.dims[3] if p.kind == qk.EIGEN_LAPLACIAN else 1))) / 8 * (not p.HasField('field'))
             if eigen.HasField('shm_out'):
                 out = np.stack([values, np.full(len(values), 1e-9)], axis=1)
                 assert os.path.getsize('/dev/shm' + eigen.shm_out) == out.nbytes
@@ -335,9 +340,21 @@ class FakeEngine:
             data = f.read()
         return data[0] if data[1:] == eigen.problem.SerializeToString() else -1
 
+    def take(self, eigen):
+        """Vectors of a client: from where it says."""
+        p = eigen.problem
+        assert p.field.startswith('digest:') and p.kind == qk.EIGEN_LAPLACIAN, p
+        memory, name, form = eigen.memory.split(':')
+        v = np.fromfile('/dev/shm' + name, {'f32': '<c8', 'f64': '<c16'}[form])
+        assert memory == 'memory' and len(v) == 3 * p.count * int(np.prod(self.dims)), eigen.memory
+        self.given[p.name] = v.reshape(self.dims[3], p.count, *self.dims[2::-1], 3)
+
     def eigen(self, eigen):
         assert not self.eigen_held
-        p, action, begin = eigen.problem, eigen.problem.space - eigen.problem.count, self.eigen_from(eigen)
+        p, begin = eigen.problem, self.eigen_from(eigen)
+        action = round(p.tol * 1e4) if p.HasField('field') else p.space - p.count
+        if p.HasField('field') and not eigen.restore:
+            self.take(eigen)
         print('fake engine: eigen %s%s from %d' % (p.name, ' again' if eigen.restore else '', begin), file=sys.stderr, flush=True)
         if eigen.restore:
             there = begin == 255 or self.kept.get(p.name) == p.SerializeToString()

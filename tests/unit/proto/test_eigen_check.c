@@ -112,6 +112,48 @@ Test(eigen_check, links_are_for_the_laplacian) {
   expect(&p, QK_BAD_ARGUMENT, "links: they are for the Laplacian only, not for kind = 0");
 }
 
+Test(eigen_check, vectors_of_a_field_are_not_computed) {
+  static const char *const good[] = {"field:1", "field:18446744073709551615",
+                                     "digest:0123456789abcdef"};
+  static const char *const bad[] = {"",
+                                    "field:",
+                                    "field:1x",
+                                    "field:123456789012345678901",
+                                    "digest:",
+                                    "digest:0123456789abcde",
+                                    "digest:0123456789abcdef0",
+                                    "digest:0123456789abcdeF",
+                                    "Field:1",
+                                    "fiel"};
+  Quark__Smearing links = QUARK__SMEARING__INIT;
+  Quark__EigenProblem p = usual(QUARK__EIGEN_KIND__EIGEN_LAPLACIAN);
+  char why[QK_WHY];
+  for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+    p.field = (char *)good[i];
+    expect(&p, QK_OK, NULL);
+  }
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    p.field = (char *)bad[i];
+    cr_expect_eq(qk_eigen_check(&p, &SHAPE, why), QK_BAD_ARGUMENT, "%s", bad[i]);
+  }
+  expect(&p, QK_BAD_ARGUMENT,
+         "field of 4 bytes: field:REQUEST or digest:HEX16 is needed, HEX16 of 16 hexadecimal "
+         "digits in lower case");
+  p.field = (char *)good[0];
+  p.links = &links;
+  expect(&p, QK_BAD_ARGUMENT,
+         "links: vectors of a field are not computed, on smeared links or others");
+  p.restarts = 1;
+  expect(&p, QK_BAD_ARGUMENT, "restarts = 1: vectors of a field are not computed: must be 0");
+  p.order = 2;
+  expect(&p, QK_BAD_ARGUMENT, "order = 2: vectors of a field are not computed: must be 0");
+  p.space = 101;
+  expect(&p, QK_BAD_ARGUMENT, "space = 101: vectors of a field are not computed: must be 0");
+  p.kind = QUARK__EIGEN_KIND__EIGEN_GAMMA5;
+  expect(&p, QK_BAD_ARGUMENT,
+         "field: a client's vectors are those of the Laplacian (kind = 2), not of kind = 1");
+}
+
 Test(eigen_check, kinds_have_names) {
   Quark__EigenProblem p = usual((Quark__EigenKind)3);
   expect(&p, QK_BAD_ARGUMENT, "kind = 3 is outside 0 .. 2");
@@ -153,4 +195,12 @@ Test(eigen_check, problems_are_the_same_where_their_vectors_are) {
   a = b = usual(QUARK__EIGEN_KIND__EIGEN_NORMAL);
   b.count++;
   cr_expect_not(qk_eigen_same(&a, &b));
+  a = b = usual(QUARK__EIGEN_KIND__EIGEN_LAPLACIAN);
+  b.field = (char *)"digest:0123456789abcdef";
+  cr_expect_not(qk_eigen_same(&a, &b));
+  cr_expect_not(qk_eigen_same(&b, &a));
+  a.field = (char *)"digest:0123456789abcdee";
+  cr_expect_not(qk_eigen_same(&a, &b));
+  a.field = b.field;
+  cr_expect(qk_eigen_same(&a, &b));
 }
