@@ -31,7 +31,7 @@ enum { CLIENT = 0, ENGINE = 9, TIME = 13, WORLD = 14, HELP = 15, JOINED = 192 };
 #define AGAIN 3
 #define CONTRACT(which, how) 4, which, how
 #define EIGEN(which) 4, which, 192
-#define EIGEN_OF(count, field) 4, 63 + (count), 11 + 16 * ((field)-1) /* a request's */
+#define EIGEN_OF(count, field) 4, 63 + (count), 208 + (field) /* vectors of a request */
 #define EIGEN_DROP(which) 4, which, 224
 #define BIND 5, 0
 #define UPLOAD(job, how) 6, job, how
@@ -82,7 +82,7 @@ enum {
   KEEP = 16,
   F64 = 128
 };
-enum { VECTORS_F32 = 26, VECTORS_F64 = 27 }; /* how of FIELD, more: 64 * (count - 1) */
+enum { VECTORS_F32 = 10, VECTORS_F64 = 11 }; /* how of FIELD, more: 64 * (count - 1) */
 enum { ONE = 0, TWO = 1, TWELVE = 3, FORTY = 11, HUNDRED = 12 };
 
 static const char *folder;
@@ -282,9 +282,9 @@ static void save_more_states(void) {
 static void save_vectors(void) {
   /* Vectors of a client become eigenvectors; they wait for what is released, engine and front end. */
   SESSION("vectors", 2 | STATE, LIVE, C0(HELLO), C0(BIND), C0(FIELD(VECTORS_F64)), C0(UPLOAD(0, 0)),
-          HELP, C0(EIGEN_OF(1, 1)), C0(RELEASE(0)), EIGEN_SAYS(2), EXIT, PASS(1), LIVE, HELP,
+          HELP, C0(EIGEN_OF(1, 1)), C0(RELEASE(0)), EIGEN_SAYS(2), EXIT, PASS(3), LIVE, HELP,
           C0(SUBMIT(VECTOR, 0, 0)), HELP, HELP, C0(ACK(0, 0)), C0(FIELD(64 + VECTORS_F32)),
-          C0(UPLOAD(1, 3)), C0(EIGEN_OF(2, 4)), C0(UPLOAD(1, 0)), HELP, C0(EIGEN_OF(2, 4)),
+          C0(UPLOAD(1, 3)), C0(EIGEN_OF(2, 3)), C0(UPLOAD(1, 0)), HELP, C0(EIGEN_OF(2, 3)),
           C0(RELEASE(1)), CRASH(0), LIVE, C0(HELLO), C0(BIND), EIGEN_SAYS(0), HELP, HELP,
           C0(EIGEN_DROP(67)), CRASH(MACHINE), LIVE, HELP, HELP);
   SESSION("vectors-in-parts", 2 | STATE, LIVE, C0(HELLO), C0(BIND),

@@ -214,8 +214,8 @@ static void eigen(const qk_session_t *session, int i, uint8_t which, uint8_t how
   p.has_space = which % 16 == 5;
   p.space = which;
   if (which % 16 == 6) p.links = &links;
-  if (how % 16 == 11) snprintf(field, sizeof field, "field:%d", 1 + how / 16);
-  if (how % 16 == 12) snprintf(field, sizeof field, "digest:%016d", how / 16);
+  if (how >= 208) snprintf(field, sizeof field, "field:%d", how - 208);
+  if (how % 16 == 12) snprintf(field, sizeof field, "digest:%016d", how);
   if (*field) p.field = field;
   e.request = next_request(session, how);
   e.problem = &p;

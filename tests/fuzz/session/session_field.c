@@ -14,7 +14,7 @@ size_t field_grid(uint8_t how, uint32_t grid[4]) {
 
 void field_open_fill(uint8_t how, field_open_t *open) {
   Quark__FieldOpen *f = &open->f;
-  const bool vectors = how == 255 || how % 32 / 2 == 13;
+  const bool vectors = how == 255 || how % 32 / 2 == 5;
   *open = (field_open_t){.f = QUARK__FIELD_OPEN__INIT, .dims = {2, 2, 2, how % 16 == 15 ? 6 : 4}};
   f->kind = vectors    ? QUARK__FIELD_KIND__FIELD_VECTORS
             : how & 64 ? QUARK__FIELD_KIND__FIELD_CLOVER
