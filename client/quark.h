@@ -456,7 +456,8 @@ QUARK_API quark_code_t quark_contract(quark_connection_t *conn,
 
 typedef enum quark_field_kind {
   QUARK_FIELD_GAUGE = 1, /* SU(3) links */
-  QUARK_FIELD_CLOVER     /* a clover term */
+  QUARK_FIELD_CLOVER,    /* a clover term */
+  QUARK_FIELD_VECTORS    /* for quark_eigen (quark_eigen.h) */
 } quark_field_kind_t;
 
 /* Links as a setup is made of them; or its clover term, whatever made it: T of M = T - 1/2 hop,
@@ -466,7 +467,7 @@ typedef struct quark_field_params {
   uint32_t dims[4];        /* x, y, z, t: even */
   quark_dtype_t dtype;     /* Default QUARK_F64 */
   uint32_t reals;          /* of a link: 18, the default, or 12, the first two rows */
-  /* Of the field (quark_gauge_digest, quark_clover_digest). If the daemon has it, nothing is to be
+  /* Of the field (quark_gauge_digest, _clover_, _vectors_). If the daemon has it, nothing is to be
    * sent; if another one comes it is refused with QUARK_BAD_CHECKSUM. */
   bool has_digest;
   uint64_t digest;
@@ -474,6 +475,7 @@ typedef struct quark_field_params {
   uint64_t keep_ms; /* they stay so long after their last use. 0, the default: the daemon's limit */
   uint32_t grid[4]; /* as in quark_params_t: it comes in parts */
   int32_t part;     /* that this connection sends; -1, the default: none */
+  uint32_t count;   /* VECTORS: of each time slice */
 } quark_field_params_t;
 
 QUARK_API void quark_field_params_init(quark_field_params_t *params);

@@ -35,7 +35,10 @@ typedef struct quark_eigen_params {
    * default: chosen. */
   uint32_t space, order, restarts;
   quark_smearing_t links; /* LAPLACIAN: of the links; alpha and steps do not count. Default: none */
-  uint64_t deadline_ms;   /* as in quark_params_t, and so are the next two */
+  /* LAPLACIAN: vectors that were sent, "field:NUMBER" of this connection or "digest:" and 16
+   * hexadecimal digits. NULL, the default: they are computed. */
+  const char *field;
+  uint64_t deadline_ms; /* as in quark_params_t, and so are the next two */
   int priority;
   uint64_t detach_ms;
 } quark_eigen_params_t;
@@ -56,6 +59,28 @@ QUARK_API void quark_eigen_params_init(quark_eigen_params_t *params);
  * `slice`. */
 QUARK_API quark_code_t quark_eigen(quark_connection_t *conn, const quark_eigen_params_t *params,
                                    uint64_t *request, uint64_t *bytes, quark_error_t *err);
+
+/* ---- vectors of one's own ----
+ *
+ * Eigenvectors of the Laplacian that another program has computed, or other vectors in their place:
+ * quark_field_open with kind QUARK_FIELD_VECTORS and their `count`, 1 to 4096, then quark_upload of
+ * complex numbers [t][n][z][y][x][colour], and quark_wait, which tells their digest and the largest
+ * deviation of a norm squared from 1 (`unitarity`). QUARK_BAD_ARGUMENT names the first number that
+ * is NaN or Inf, or the vector whose norm squared is off by more than 1e-4. In parts it goes as
+ * links do: a part has all vectors of its time slices.
+ *
+ * quark_eigen with `field` makes a set of them: kind LAPLACIAN, count as that of the field; space,
+ * order, restarts and links are 0. tol is how far from 0 the largest element of V^+ V - 1 may be on
+ * a time slice, else it ends with QUARK_BAD_ARGUMENT, slice and number. They stay as they are, in
+ * the precision in which they came. Their eigenvalues are not known: those of the result are 0, and
+ * the residual of a vector is the largest element of its row of |V^+ V - 1|. The field may then be
+ * released. Errors: also QUARK_NOT_FOUND, QUARK_BAD_GEOMETRY (another lattice than the setup's).
+ */
+
+/* As quark_gauge_digest, of numbers [sites][colour] of vectors; site[i] counts the sites of all:
+ * (t count + n) sites of a time slice + site. */
+QUARK_API void quark_vectors_digest(const void *vectors, quark_dtype_t dtype, const uint64_t *site,
+                                    size_t sites, uint64_t *sum);
 
 /* What the daemon told last; count 0: nothing yet. seconds: of the engine that is at it. */
 typedef struct quark_eigen_progress {
@@ -83,6 +108,7 @@ typedef enum quark_eigen_state {
 /* Unknown numbers are NaN or 0; unknown texts are empty. */
 typedef struct quark_eigen_report {
   char name[72], user[72]; /* who had them made */
+  char field[32];          /* "digest:" and 16 digits of what was sent; "": they were computed */
   quark_eigen_state_t state;
   quark_eigen_kind_t kind;
   uint32_t count;

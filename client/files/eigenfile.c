@@ -10,7 +10,7 @@
 #include "client/files/publish.h"
 #include "daemon/base/version.h"
 
-enum { VERSION = 1, NAME_BYTES = 4096 };
+enum { VERSION = 1, NAME_BYTES = 4096, COLOURS = 3, RANK = 6, EXTENT_MAX = 65536 };
 
 static const qk_h5attr_t ATTRIBUTES[] = {
     QK_H5ATTR(qk_eigenmeta_t, dims, QK_H5_INT, 4),
@@ -77,4 +77,107 @@ qk_status_t qk_eigenfile_write(const char *path, const qk_eigenmeta_t *given, ui
   if (status == QK_OK) status = qk_publish(part, path, err);
   if (status != QK_OK) unlink(part);
   return status;
+}
+
+/* ---- vectors ------------------------------------------------------------------------------- */
+
+/* Floats of 32 or 64 bit; 0: others. */
+static int float_bits(hid_t type) {
+  const size_t size = H5Tget_class(type) == H5T_FLOAT ? H5Tget_size(type) : 0;
+  return size == 4 || size == 8 ? 8 * (int)size : 0;
+}
+
+/* The names of r and i, and their bits; 0: it is no such compound. */
+static int compound_bits(hid_t type, char name[2][8]) {
+  int bits[2] = {0, 0};
+  if (H5Tget_class(type) != H5T_COMPOUND || H5Tget_nmembers(type) != 2) return 0;
+  for (unsigned i = 0; i < 2; i++) {
+    const hid_t member = H5Tget_member_type(type, i);
+    char *said = H5Tget_member_name(type, i);
+    if (member >= 0 && said && said[0] == "ri"[i] && strlen(said) < sizeof name[i]) {
+      bits[i] = float_bits(member);
+      snprintf(name[i], sizeof name[i], "%s", said);
+    }
+    if (said) H5free_memory(said);
+    if (member >= 0) H5Tclose(member);
+  }
+  return bits[0] == bits[1] ? bits[0] : 0;
+}
+
+static qk_status_t read_shape(qk_vectorsfile_t *f, qk_err_t *err) {
+  hsize_t extent[RANK + 1] = {0};
+  const hid_t type = H5Dget_type(f->dataset), space = H5Dget_space(f->dataset);
+  const int rank = space < 0 ? 0 : H5Sget_simple_extent_ndims(space);
+  const bool reals = rank == RANK + 1;
+  if (rank == RANK || reals) H5Sget_simple_extent_dims(space, extent, NULL);
+  f->bits = type < 0 ? 0 : reals ? float_bits(type) : compound_bits(type, f->name);
+  if (type >= 0) H5Tclose(type);
+  if (space >= 0) H5Sclose(space);
+  if ((rank != RANK && !reals) || (reals && extent[RANK] != 2) || extent[RANK - 1] != COLOURS)
+    return qk_fail(err, QK_BAD_FORMAT,
+                   "%s: dataset \"vectors\" of %d dimensions: [t][n][z][y][x][3], complex or with "
+                   "a last axis of 2, is needed",
+                   f->path, rank);
+  if (f->bits == 0)
+    return qk_fail(err, QK_BAD_FORMAT,
+                   "%s: the numbers of dataset \"vectors\" are not complex of 32 or 64 bit "
+                   "(a compound r, i) and not reals with a last axis of 2",
+                   f->path);
+  for (int i = 0; i < RANK - 1; i++)
+    if (extent[i] < 1 || extent[i] > EXTENT_MAX)
+      return qk_fail(err, QK_BAD_GEOMETRY, "%s: extent %d of \"vectors\" is %llu, must be 1 to %d",
+                     f->path, i, (unsigned long long)extent[i], EXTENT_MAX);
+  f->count = (uint32_t)extent[1];
+  f->dims[3] = (int32_t)extent[0];
+  for (int mu = 0; mu < 3; mu++) f->dims[mu] = (int32_t)extent[4 - mu];
+  return QK_OK;
+}
+
+size_t qk_vectorsfile_bytes(const qk_vectorsfile_t *f) {
+  size_t bytes = 2 * COLOURS * (size_t)f->bits / 8;
+  for (int mu = 0; mu < 3; mu++) bytes *= (size_t)f->dims[mu];
+  return bytes;
+}
+
+qk_status_t qk_vectorsfile_open(const char *path, qk_vectorsfile_t *f, qk_err_t *err) {
+  *f = (qk_vectorsfile_t){.handle = -1, .dataset = -1};
+  if (snprintf(f->path, sizeof f->path, "%s", path) >= (int)sizeof f->path)
+    return qk_fail(err, QK_IO_ERROR, "%.200s: the name is too long", path);
+  hid_t at = -1;
+  qk_status_t status = qk_h5_open(path, &at, err);
+  f->handle = at;
+  if (status != QK_OK) return status;
+  status = qk_h5_dataset(at, path, "vectors", &at, err);
+  if (status != QK_OK) return status;
+  f->dataset = at;
+  return read_shape(f, err);
+}
+
+qk_status_t qk_vectorsfile_read(const qk_vectorsfile_t *f, uint32_t t, uint32_t n, void *vector,
+                                qk_err_t *err) {
+  const int rank = *f->name[0] ? RANK : RANK + 1;
+  const hsize_t start[RANK + 1] = {t, n};
+  hsize_t count[RANK + 1] = {1, 1, 0, 0, 0, COLOURS, 2};
+  for (int mu = 0; mu < 3; mu++) count[4 - mu] = (hsize_t)f->dims[mu];
+  const hid_t real = f->bits == 32 ? H5T_NATIVE_FLOAT : H5T_NATIVE_DOUBLE;
+  const hid_t type =
+      rank == RANK ? qk_h5_complex_type(f->name[0], f->name[1], real) : H5Tcopy(real);
+  const hid_t space = H5Dget_space(f->dataset), memory = H5Screate_simple(rank, count, NULL);
+  const bool ok = type >= 0 && space >= 0 && memory >= 0 &&
+                  H5Sselect_hyperslab(space, H5S_SELECT_SET, start, NULL, count, NULL) >= 0 &&
+                  H5Dread(f->dataset, type, memory, space, H5P_DEFAULT, vector) >= 0;
+  qk_status_t status = QK_OK;
+  if (!ok)
+    status =
+        qk_h5_fail(err, QK_IO_ERROR, f->path, "vector %u of time slice %u cannot be read", n, t);
+  if (memory >= 0) H5Sclose(memory);
+  if (space >= 0) H5Sclose(space);
+  if (type >= 0) H5Tclose(type);
+  return status;
+}
+
+void qk_vectorsfile_close(qk_vectorsfile_t *f) {
+  if (f->dataset >= 0) H5Dclose(f->dataset);
+  if (f->handle >= 0) H5Fclose(f->handle);
+  f->dataset = f->handle = -1;
 }

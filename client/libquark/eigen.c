@@ -28,6 +28,7 @@ static void read_one(quark_eigen_report_t *r, const Quark__EigenReport *m) {
                               .host_bytes = m->host_bytes};
   snprintf(r->name, sizeof r->name, "%s", m->name);
   snprintf(r->user, sizeof r->user, "%s", m->user ? m->user : "");
+  snprintf(r->field, sizeof r->field, "%s", m->field ? m->field : "");
 }
 
 void quark__eigen_read_locked(quark_connection_t *conn, const Quark__SetupReport *m) {
@@ -66,6 +67,7 @@ static uint8_t *pack(uint64_t number, const quark_eigen_params_t *p, const char 
   problem.space = p->space;
   problem.order = p->order;
   problem.restarts = p->restarts;
+  problem.field = (char *)(uintptr_t)p->field;
   if (p->links.links != QUARK_LINKS_AS_THEY_ARE)
     problem.links = quark__pack_smearing(&p->links, &links);
   eigen.request = number;
@@ -88,7 +90,7 @@ quark_code_t quark_eigen(quark_connection_t *conn, const quark_eigen_params_t *p
   quark_code_t code = quark__check_alive_locked(conn, err);
   if (code == QUARK_OK) {
     request_t *r = quark__request_new(conn, 1);
-    if (r) r->feature = QK_FEATURE_EIGEN;
+    if (r) r->feature = params->field ? QK_FEATURE_VECTORS : QK_FEATURE_EIGEN;
     if (r) r->submit = pack(r->number, params, conn->setup, &r->submit_bytes);
     code = quark__submit_locked(conn, r, "EIGEN", request, bytes, err);
   }

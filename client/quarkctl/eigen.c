@@ -9,13 +9,14 @@
 #include "client/cli/operator.h"
 #include "client/cli/solving.h"
 #include "client/files/eigenfile.h"
+#include "client/quarkctl/eigen_from.h"
 #include "proto/limits.h"
 
 typedef struct options {
   ctl_common_t common;
   quark_eigen_params_t eigen;
-  const char *name, *out, *values;
-  bool list, drop, progress, f32;
+  const char *name, *out, *values, *from;
+  bool list, drop, progress, f32, kind; /* kind: it was given */
 } options_t;
 
 /* What there is to be told: the pairs of the result, or none where it was fetched before. */
@@ -28,11 +29,15 @@ typedef struct found {
 } found_t;
 
 enum { BLOCK = 8, POLL_MS = 500 };
+/* How far vectors of a file may be from orthonormal, where nobody says it. */
+static const double tol_single = 1e-4, tol_double = 1e-9;
 
 /* ---- options --------------------------------------------------------------------------------- */
 
 static void take_kind(const struct argp_state *state, const char *name, char *text, void *values) {
-  if (!quark_eigen_kind_parse(text, &((options_t *)values)->eigen.kind))
+  options_t *o = values;
+  o->kind = true;
+  if (!quark_eigen_kind_parse(text, &o->eigen.kind))
     argp_error(state, "--%s=%s: must be normal, gamma5 or laplacian", name, text);
 }
 
@@ -48,14 +53,19 @@ static void take_dtype(const struct argp_state *state, const char *name, char *t
 
 static void finish(const struct argp_state *state, void *values) {
   const options_t *o = values;
-  const bool makes = o->eigen.count > 0;
+  const bool makes = o->eigen.count > 0 || o->from;
+  const quark_eigen_params_t *e = &o->eigen;
+  if (o->from && (e->count || e->space || e->order || e->restarts || e->links.links || o->kind))
+    argp_error(state, "--from: the vectors are not computed: --count, --kind, --space, --order, "
+                      "--restarts and --smear-links say nothing of them");
   if (!o->list && !o->name) argp_error(state, "the name of the eigenvectors is missing");
   if (o->list && (o->name || o->drop)) argp_error(state, "--list: it takes no name");
   if (o->drop && (makes || o->out || o->values))
     argp_error(state, "--drop: nothing else can be asked for");
   if (!o->list && !o->drop && !makes && !o->out)
-    argp_error(state, "--count is required, or --out of eigenvectors that are there");
-  if (o->values && !makes) argp_error(state, "--values needs --count: it writes what is computed");
+    argp_error(state, "--count or --from is required, or --out of eigenvectors that are there");
+  if (o->values && !e->count)
+    argp_error(state, "--values needs --count: it writes what is computed");
   if (o->eigen.links.links && o->eigen.kind != QUARK_EIGEN_LAPLACIAN)
     argp_error(state, "--smear-links is for --kind=laplacian");
 }
@@ -68,7 +78,11 @@ static const qk_option_row_t rows[] = {
      .help = "normal: Mhat^+ Mhat on even sites (default); gamma5: gamma_5 M, those of least "
              "modulus; laplacian: minus the Laplacian in space"},
     {"tol", QK_OPTION_REAL, AT(eigen.tol), "TOL", .min = QK_EIGEN_TOL_MIN, .max = QK_EIGEN_TOL_MAX,
-     .help = "residual |A v - lambda v| over the largest eigenvalue (1e-8)"},
+     .help = "residual |A v - lambda v| over the largest eigenvalue (1e-8); of --from: the largest "
+             "element of |V^+ V - 1| (1e-4 of 32 bit, 1e-9 of 64)"},
+    {"from", QK_OPTION_TEXT, AT(from), "FILE",
+     .help = "vectors of one's own in place of the Laplacian's: dataset \"vectors\" of an HDF5 "
+             "file, [t][n][z][y][x][3] complex, orthonormal on each time slice"},
     {"space", QK_OPTION_UINT32, AT(eigen.space), "N", .max = QK_EIGEN_SPACE_MAX,
      .help = "vectors of the Krylov space; 0: chosen (0)"},
     {"order", QK_OPTION_UINT32, AT(eigen.order), "N", .max = QK_EIGEN_ORDER_MAX,
@@ -102,20 +116,24 @@ static const char *state_name(quark_eigen_state_t state) {
 
 static json_t *report_json(const quark_eigen_report_t *r) {
   const char *kind = quark_eigen_kind_name(r->kind);
-  return json_pack("{s:s, s:s, s:s, s:I, s:o, s:s, s:o, s:o, s:o, s:o, s:I, s:I}", "name", r->name,
-                   "state", state_name(r->state), "kind", kind ? kind : "?", "count",
+  return json_pack("{s:s, s:s, s:s, s:I, s:o, s:s, s:o, s:o, s:o, s:o, s:I, s:I, s:o}", "name",
+                   r->name, "state", state_name(r->state), "kind", kind ? kind : "?", "count",
                    (json_int_t)r->count, "tol", ctl_number(r->tol), "user", r->user, "lowest",
                    ctl_number(r->lowest), "highest", ctl_number(r->highest), "residual",
                    ctl_number(r->residual), "seconds", ctl_number(r->seconds), "device_bytes",
-                   (json_int_t)r->device_bytes, "host_bytes", (json_int_t)r->host_bytes);
+                   (json_int_t)r->device_bytes, "host_bytes", (json_int_t)r->host_bytes, "field",
+                   *r->field ? json_string(r->field) : json_null());
 }
 
 static void print_report(const quark_eigen_report_t *r) {
   printf("%s: %s   %u %s   tol %.3g", r->name, state_name(r->state), r->count,
          quark_eigen_kind_name(r->kind) ? quark_eigen_kind_name(r->kind) : "?", r->tol);
-  if (!isnan(r->lowest))
+  const double mib = (double)(r->device_bytes + r->host_bytes) / 1048576;
+  if (*r->field)
+    printf("   sent by a client, off by %.2g   %.2f s   %.1f MiB", r->residual, r->seconds, mib);
+  else if (!isnan(r->lowest))
     printf("   %.6g to %.6g, residual %.2g   %.2f s   %.1f MiB", r->lowest, r->highest, r->residual,
-           r->seconds, (double)(r->device_bytes + r->host_bytes) / 1048576);
+           r->seconds, mib);
   printf("%s%s\n", *r->user ? "   " : "", r->user);
 }
 
@@ -183,13 +201,13 @@ static int wait_for(const options_t *o, quark_connection_t *conn, uint64_t reque
   return code == QUARK_OK ? 0 : ctl_fail(&err);
 }
 
-static int make(const options_t *o, quark_connection_t *conn, found_t *f) {
+static int make(const options_t *o, const quark_eigen_params_t *eigen, quark_connection_t *conn,
+                found_t *f) {
   quark_error_t err;
   quark_result_t result;
   char text[CTL_RESULT_MAX];
   uint64_t request, bytes;
-  ctl_catch_signals();
-  if (quark_eigen(conn, &o->eigen, &request, &bytes, &err) != QUARK_OK) return ctl_fail(&err);
+  if (quark_eigen(conn, eigen, &request, &bytes, &err) != QUARK_OK) return ctl_fail(&err);
   int code = wait_for(o, conn, request, &result);
   if (code) return code;
   if (result.status != QUARK_OK) {
@@ -203,6 +221,25 @@ static int make(const options_t *o, quark_connection_t *conn, found_t *f) {
   }
   if (quark_download(conn, request, 0, f->pairs, bytes, &err) != QUARK_OK) code = ctl_fail(&err);
   quark_release(conn, request, NULL);
+  return code;
+}
+
+/* The vectors of a file. */
+static int make_from(const options_t *o, quark_connection_t *conn, found_t *f) {
+  quark_eigen_params_t eigen = o->eigen;
+  char text[32];
+  uint64_t field;
+  bool single;
+  int code = ctl_eigen_send(conn, o->from, &field, &eigen.count, &single);
+  if (code) return code;
+  snprintf(text, sizeof text, "field:%" PRIu64, field);
+  eigen.field = text;
+  eigen.kind = QUARK_EIGEN_LAPLACIAN;
+  if (eigen.tol == 0) eigen.tol = single ? tol_single : tol_double;
+  code = make(o, &eigen, conn, f);
+  quark_release(conn, field, NULL);
+  free(f->pairs); /* of no eigenvalue */
+  f->pairs = NULL;
   return code;
 }
 
@@ -340,7 +377,9 @@ static int run(const options_t *o, quark_connection_t *conn, found_t *f) {
   if (code == 0 && o->out) code = ctl_operator_check(&f->report);
   if (code == 0 && o->list) return list(o, conn);
   if (code == 0 && o->drop) return drop(o, conn);
-  if (code == 0 && o->eigen.count > 0) code = make(o, conn, f);
+  ctl_catch_signals();
+  if (code == 0 && o->from) code = make_from(o, conn, f);
+  if (code == 0 && o->eigen.count > 0) code = make(o, &o->eigen, conn, f);
   if (code == 0) code = look(o, conn, f);
   if (code == 0 && o->values) code = write_values(o, f);
   if (code == 0 && o->out) code = write_vectors(o, conn, f);
@@ -357,10 +396,13 @@ int ctl_eigen(int argc, char **argv) {
   found_t f = {0};
   quark_connection_t *conn;
   quark_eigen_params_init(&o.eigen);
+  const double computed = o.eigen.tol;
   o.eigen.count = 0;
+  o.eigen.tol = 0;
   ctl_common_init(&o.common);
   qk_options_parse(&table, "NAME", about, argc, argv, &o);
   o.eigen.name = o.name;
+  if (!o.from && o.eigen.tol == 0) o.eigen.tol = computed;
   int code = ctl_connect(&o.common, NULL, false, &conn);
   if (code) return code;
   code = run(&o, conn, &f);

@@ -95,6 +95,7 @@ static Quark__EigenReport **eigen(void) {
                              .has_host_bytes = true,
                              .host_bytes = 1ull << 35};
   more.name = "more";
+  more.field = "digest:0123456789abcdef";
   return all;
 }
 

@@ -1,4 +1,4 @@
-/* field.c: links and clover terms from the memory of the client. */
+/* field.c: links, clover terms and vectors from the memory of the client. */
 #include <math.h>
 #include <string.h>
 
@@ -7,9 +7,11 @@
 #include "client/libquark/request/submit.h"
 #include "daemon/base/links/clover_term.h"
 #include "daemon/base/links/links.h"
+#include "daemon/base/links/vectors.h"
 
 _Static_assert((int)QUARK_FIELD_GAUGE == (int)QUARK__FIELD_KIND__FIELD_GAUGE &&
-                   (int)QUARK_FIELD_CLOVER == (int)QUARK__FIELD_KIND__FIELD_CLOVER,
+                   (int)QUARK_FIELD_CLOVER == (int)QUARK__FIELD_KIND__FIELD_CLOVER &&
+                   (int)QUARK_FIELD_VECTORS == (int)QUARK__FIELD_KIND__FIELD_VECTORS,
                "kinds of fields agree");
 
 void quark_field_params_init(quark_field_params_t *params) {
@@ -43,6 +45,19 @@ void quark_clover_digest(const void *term, quark_dtype_t dtype, const uint64_t *
   *sum += all.digest;
 }
 
+void quark_vectors_digest(const void *vectors, quark_dtype_t dtype, const uint64_t *site,
+                          size_t sites, uint64_t *sum) {
+  const int bits = dtype == QUARK_F32 ? 32 : 64;
+  const size_t bytes = (size_t)QK_VECTORS_SITE * (size_t)bits / 8;
+  qk_vectors_sum_t all = {0};
+  double wide[QK_VECTORS_SITE];
+  for (size_t i = 0; i < sites; i++) {
+    qk_vectors_widen((const char *)vectors + i * bytes, bits, wide);
+    qk_vectors_add(wide, site ? site[i] : i, &all);
+  }
+  *sum += all.digest;
+}
+
 static uint8_t *pack(uint64_t number, const quark_field_params_t *p, size_t *bytes) {
   Quark__FieldOpen open = QUARK__FIELD_OPEN__INIT;
   Quark__ClientMessage message = QUARK__CLIENT_MESSAGE__INIT;
@@ -53,6 +68,8 @@ static uint8_t *pack(uint64_t number, const quark_field_params_t *p, size_t *byt
   open.dtype = (Quark__Dtype)p->dtype;
   open.has_reals = p->kind == QUARK_FIELD_GAUGE;
   open.reals = p->reals;
+  open.has_count = p->kind == QUARK_FIELD_VECTORS;
+  open.count = p->count;
   open.has_digest = p->has_digest;
   open.digest = p->digest;
   open.has_plaquette = !isnan(p->plaquette);
@@ -76,7 +93,9 @@ quark_code_t quark_field_open(quark_connection_t *conn, const quark_field_params
     request_t *r = quark__request_new(conn, 1);
     if (r) {
       r->keep = true;
-      r->feature = quark__has_grid(params->grid) ? QK_FEATURE_JOIN : QK_FEATURE_FIELDS;
+      r->feature = params->kind == QUARK_FIELD_VECTORS ? QK_FEATURE_VECTORS
+                   : quark__has_grid(params->grid)     ? QK_FEATURE_JOIN
+                                                       : QK_FEATURE_FIELDS;
       r->submit = pack(r->number, params, &r->submit_bytes);
     }
     code = quark__submit_locked(conn, r, "FIELD_OPEN", field, bytes, err);

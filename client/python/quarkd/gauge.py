@@ -88,14 +88,17 @@ class Gauge:
 
 
 def open_field(handle: Handle, dtype: DTypeLike, dims: Sequence[int], number: int, plaquette: Optional[float], keep_ms: int,
-               patience: float, grid: Optional[Sequence[int]] = None) -> Tuple[Request, bool]:
-    """Announces links of that digest, and tells whether the daemon has them. grid: they come in parts, of which this connection has the first."""
+               patience: float, grid: Optional[Sequence[int]] = None, count: int = 0) -> Tuple[Request, bool]:
+    """Announces links of that digest, and tells whether the daemon has them. grid: they come in parts, of which this connection has the first.
+    count: vectors, so many of a time slice, in place of links."""
     params, present = ffi.new('quark_field_params_t *'), ffi.new('bool *')
     lib.quark_field_params_init(params)
     params.dims, params.dtype, params.keep_ms = list(dims), arrays.DTYPES[np.dtype(dtype)], keep_ms
     params.has_digest, params.digest = True, number
     if plaquette is not None:
         params.plaquette = plaquette
+    if count:
+        params.kind, params.count = lib.QUARK_FIELD_VECTORS, count
     if grid is not None:
         params.grid, params.part = list(grid), 0
     request = Request(handle, 1)
@@ -103,19 +106,25 @@ def open_field(handle: Handle, dtype: DTypeLike, dims: Sequence[int], number: in
     return request, bool(present[0])
 
 
-def send(request: Request, dims: Sequence[int], number: int, array: Optional[NDArray[Any]], boundary: Optional[str]) -> Gauge:
-    """Sends links that were announced, None: that are there, and waits until they are taken."""
+def transfer(request: Request, array: Optional[NDArray[Any]], what: str) -> Any:
+    """Sends what was announced, None: what is there, and waits until it is taken: the result."""
     try:
         if array is not None:
             if request.bytes != array.nbytes:
-                raise errors.make(lib.QUARK_INTERNAL, 'the daemon takes %d bytes of links, not %d' % (request.bytes, array.nbytes))
+                raise errors.make(lib.QUARK_INTERNAL, 'the daemon takes %d bytes of %s, not %d' % (request.bytes, what, array.nbytes))
             request.upload(array)
         result = request.wait(0)
         if result.code:
-            raise result.error('links')
+            raise result.error(what)
     except BaseException:
         request.release()
         raise
+    return result
+
+
+def send(request: Request, dims: Sequence[int], number: int, array: Optional[NDArray[Any]], boundary: Optional[str]) -> Gauge:
+    """Sends links that were announced, None: that are there, and waits until they are taken."""
+    result = transfer(request, array, 'links')
     return Gauge(request, tuple(dims), number, array is not None, result.unitarity, boundary)
 
 

@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
-"""Vectors that a client sends, and the eigenvectors that a setup has of them: test_front_vectors.py QUARKD"""
+"""Vectors that a client sends, and the eigenvectors that a setup has of them: test_front_vectors.py QUARKD QUARKCTL"""
+import json
+import os
 import random
 import sys
+import tempfile
 
 import tap
 
@@ -15,6 +18,11 @@ try:
     from setups_case import Setups, load_and_wait, refused, wait_for
 except (ImportError, OSError) as e:
     tap.skip_all(str(e))
+
+try:
+    import h5py
+except ImportError:
+    h5py = None
 
 FEATURE, DIMS, COUNT = 17, (4, 4, 4, 4), 3
 V, OTHER = orthonormal(DIMS, COUNT, 1), orthonormal(DIMS, COUNT, 2)
@@ -287,5 +295,50 @@ def any_byte_may_be_the_last(case):
             settled(d)
 
 
+@tap.test
+def quarkctl_sends_those_of_a_file(case):
+    if not h5py:
+        return
+    with case.daemon() as d, Client(d) as c, tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, 'v.h5')
+
+        def send_file(name, data, *more):
+            with h5py.File(path, 'w') as f:
+                f['vectors'] = data
+            return case.ctl(d, 'eigen', name, '--from=' + path, *more)
+        done = send_file('given', V)
+        assert done.returncode == 0 and 'given: kept   3 laplacian   tol 1e-09   sent by a client, off by 1e-09' in done.stdout, done
+        assert is_source(c, V, 3, 2, 1)
+        reals = np.ascontiguousarray(OTHER, np.complex64).view(np.float32).reshape(*OTHER.shape, 2)
+        done = send_file('reals', reals, '--tol=1e-5', '--json')
+        found = json.loads(done.stdout)
+        assert (found['count'], found['tol'], found['field']) == (3, 1e-5, 'digest:%016x' % vectors_digest(as_seen(OTHER, True))), found
+        assert is_source(c, as_seen(OTHER, True), -1, 0, 2, 'reals')
+        settled(d)  # nothing of the fields is left
+        with h5py.File(path, 'w') as f:  # as files of others are
+            f.create_dataset('vectors', data=V, chunks=(1, 2, 4, 4, 2, 3), compression='gzip')
+        assert case.ctl(d, 'eigen', 'chunked', '--from=' + path).returncode == 0 and is_source(c, V, 0, 1, 0, 'chunked')
+        bad = V.copy()
+        bad[1, 1] *= 2
+        for words, data, more in (('is not normalised', bad, ()), ('of 5 dimensions', V[0], ()), ('of 6 dimensions', V[..., :2], ()),
+                                  ('are not complex of 32 or 64 bit', V.real, ()), ('of 7 dimensions', reals[..., :1], ()),
+                                  ('the vectors are of 4x4x4x2', np.ascontiguousarray(V[:2]), ()), ('dims: the extent of x is 1', V[..., :1, :], ()),
+                                  ('must be 1 to 65536', np.zeros((4, 0, 4, 4, 4, 3), complex), ())):
+            done = send_file('bad', data, *more)
+            assert done.returncode in (65, 66) and words in done.stderr, (words, done)
+        with h5py.File(path, 'w') as f:
+            f['vectors'] = h5py.SoftLink('/other')
+            f['other'] = V
+        assert 'is a soft link, which is not followed' in case.ctl(d, 'eigen', 'bad', '--from=' + path).stderr
+        with open(path, 'wb') as f:
+            f.write(b'no HDF5')
+        for words in (['--from=' + path], ['--from=' + path + '-is-not-there'], ['--from=' + folder]):
+            assert case.ctl(d, 'eigen', 'bad', *words).returncode in (65, 66), words
+        for words in (['--count=3'], ['--kind=laplacian'], ['--order=2'], ['--smear-links=ape:0.6,1'], ['--drop'], ['--values=x']):
+            assert case.ctl(d, 'eigen', 'bad', '--from=' + path, *words).returncode == 64, words
+        settled(d)
+        assert {s.name for s in d.status().setup.eigen} == {'given', 'reals', 'chunked'}
+
+
 if __name__ == '__main__':
-    tap.run(Setups(sys.argv[1], None))
+    tap.run(Setups(*sys.argv[1:3]))

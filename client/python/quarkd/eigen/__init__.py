@@ -1,9 +1,9 @@
-"""Eigenvectors that the daemon computes and keeps under a name, as calls of a connection."""
+"""Eigenvectors that the daemon computes, or gets, and keeps under a name, as calls of a connection."""
 from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
-from typing import Any, Callable, List, Optional, Sequence, Union
+from typing import Any, Callable, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from ..handle import Handle
 from ..request import Request
 from ..smearing import Links
 from ..terms import Name, name_of
+from . import uploads
 
 KINDS = {'normal': lib.QUARK_EIGEN_NORMAL, 'gamma5': lib.QUARK_EIGEN_GAMMA5, 'laplacian': lib.QUARK_EIGEN_LAPLACIAN}
 STATES = ('making', 'kept', 'returning')
@@ -47,12 +48,13 @@ class EigenReport:
     seconds: float
     device_bytes: int
     host_bytes: int
+    field: str  # 'digest:' and 16 digits of what a client sent; '': they were computed
 
     @classmethod
     def of(cls, r: Any) -> EigenReport:
         kind = next((k for k, v in KINDS.items() if v == r.kind), '?')
         return cls(ffi.string(r.name).decode(), STATES[r.state], kind, r.count, r.tol, ffi.string(r.user).decode('utf-8', 'replace'), r.lowest, r.highest,
-                   r.residual, r.seconds, r.device_bytes, r.host_bytes)
+                   r.residual, r.seconds, r.device_bytes, r.host_bytes, ffi.string(r.field).decode())
 
 
 @dataclass(frozen=True)
@@ -102,17 +104,47 @@ class Eigen:
         progress  a function of an EigenProgress
         Errors: ValueError; RequestError; SolveError if they do not converge: then there are none. Ctrl-C cancels.
         """
-        params, keep = ffi.new('quark_eigen_params_t *'), [ffi.new('char[]', os.fsencode(name))]
-        lib.quark_eigen_params_init(params)
-        params.name, params.kind, params.count, params.tol = keep[0], term.choose('kind', kind, KINDS), count, tol
+        params, keep = self._params(name, count, term.choose('kind', kind, KINDS), tol, setup)
         params.space, params.order, params.restarts = space, order, restarts
         params.priority, params.deadline_ms = priority, term.milliseconds('deadline', deadline)
+        if links:
+            links.fill(params.links)
+        found = self._make(params, progress, patience)
+        del keep
+        return Eigenvectors(name, kind, found[..., 0], found[..., 1], self, setup)
+
+    def vectors(self, name: str, array: Any, *, tol: Optional[float] = None, setup: Name = None, keep: float = 0.0, priority: int = 4,
+                deadline: float = 0.0, patience: Optional[float] = None) -> Eigenvectors:
+        """Gives vectors to the daemon, which keeps them under a name as the eigenvectors of the Laplacian of a setup.
+
+        array    [t, n, z, y, x, colour]: orthonormal on each time slice; complex64 travels, and is kept, as 32 bit. Nothing is sent if the daemon has it
+        tol      how large an element of |V^+ V - 1| may be on a time slice; None: 1e-4 for complex64, 1e-9 for complex128
+        keep     seconds that the daemon keeps what was sent after its last use, for `vectors` of another setup; 0: not at all
+        The eigenvalues are not known: `values` are 0, and `residuals` the largest element of each vector's row of |V^+ V - 1|.
+        Errors: TypeError, ValueError; RequestError; BAD_ARGUMENT, which names what is not finite, not normalised, or not orthogonal.
+        """
+        taken, patient = uploads.take(array), self.patience if patience is None else patience
+        with uploads.sent(self._handle, taken, term.milliseconds('keep', keep), patient) as digest:
+            params, texts = self._params(name, taken.shape[1], KINDS['laplacian'], uploads.tolerance(taken) if tol is None else tol, setup)
+            params.priority, params.deadline_ms = priority, term.milliseconds('deadline', deadline)
+            texts.append(ffi.new('char[]', b'digest:%016x' % digest))
+            params.field = texts[-1]
+            found = self._make(params, None, patience)
+        return Eigenvectors(name, 'laplacian', found[..., 0], found[..., 1], self, setup)
+
+    def _params(self, name: str, count: int, kind: int, tol: float, setup: Name) -> Tuple[Any, List[Any]]:
+        """The parameters, and the texts that must stay as long."""
+        params, keep = ffi.new('quark_eigen_params_t *'), [ffi.new('char[]', os.fsencode(name))]
+        lib.quark_eigen_params_init(params)
+        params.name, params.kind, params.count, params.tol = keep[0], kind, count, tol
         where = name_of(setup)
         if where is not None:
             keep.append(ffi.new('char[]', os.fsencode(where)))
             params.setup = keep[-1]
-        if links:
-            links.fill(params.links)
+        return params, keep
+
+    def _make(self, params: Any, progress: Optional[Callable[[EigenProgress], object]], patience: Optional[float]) -> NDArray[np.float64]:
+        """Eigenvalues and residuals, [count, 2]; of the Laplacian [t, count, 2]."""
         request = Request(self._handle, 1)
         request.submit(lib.quark_eigen, params, self.patience if patience is None else patience)
         try:
@@ -121,13 +153,10 @@ class Eigen:
             request.cancel()
             raise
         if result.code:
-            raise result.error('eigenvectors %s' % name)
-        pairs = request.view(0).view(np.float64).reshape(-1, 2)
-        if kind == 'laplacian':
-            pairs = pairs.reshape(-1, count, 2)
-        found = Eigenvectors(name, kind, pairs[..., 0].copy(), pairs[..., 1].copy(), self, setup)
+            raise result.error('eigenvectors %s' % ffi.string(params.name).decode())
+        pairs: NDArray[np.float64] = request.view(0).view(np.float64).reshape(-1, 2).copy()
         request.ack(0)
-        return found
+        return pairs.reshape(-1, params.count, 2) if params.kind == KINDS['laplacian'] else pairs
 
     def _tell(self, request: Request, call: Optional[Callable[[EigenProgress], object]]) -> None:
         if not call:

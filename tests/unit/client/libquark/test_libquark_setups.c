@@ -202,6 +202,54 @@ Test(libquark, a_daemon_that_knows_no_eigenvectors_is_not_asked) {
   quark_close(conn);
 }
 
+Test(libquark, vectors_from_memory_are_asked_of_who_knows_them) {
+  quark_eigen_params_t params;
+  quark_field_params_t field;
+  quark_error_t err;
+  uint64_t request;
+  bool present;
+  quark_eigen_params_init(&params);
+  quark_field_params_init(&field);
+  cr_expect(params.field == NULL && field.count == 0);
+  params.name = "mine";
+  params.kind = QUARK_EIGEN_LAPLACIAN;
+  params.count = 3;
+  params.field = "field:1";
+  field.kind = QUARK_FIELD_VECTORS;
+  field.count = 3;
+  for (int mu = 0; mu < 4; mu++) field.dims[mu] = 4;
+  lq_fake.script.feature = QK_FEATURE_EIGEN;
+  quark_connection_t *conn = lq_connect(NULL);
+  cr_expect_eq(quark_field_open(conn, &field, &request, NULL, &present, &err), QUARK_UNSUPPORTED);
+  cr_expect(strstr(err.text, "too old for vectors from memory"), "%s", err.text);
+  cr_expect_eq(quark_eigen(conn, &params, &request, NULL, &err), QUARK_UNSUPPORTED);
+  cr_expect(strstr(err.text, "too old for vectors from memory"), "%s", err.text);
+  quark_close(conn);
+  lq_fake.script.feature = QK_FEATURE_VECTORS;
+  conn = lq_connect(NULL);
+  cr_assert_eq(quark_field_open(conn, &field, &request, NULL, &present, &err), QUARK_OK, "%s",
+               err.text);
+  const Quark__FieldOpen *said = lq_fake.last->field_open;
+  cr_expect(said->kind == QUARK__FIELD_KIND__FIELD_VECTORS && said->count == 3 &&
+            !said->has_reals && !said->has_plaquette);
+  quark_close(conn);
+}
+
+Test(libquark, a_digest_of_vectors_is_the_sum_of_those_of_its_sites) {
+  const float single[12] = {0.5F, 1, -2, 3, 0.25F, 1, 7, 8, 9, 10, 11, 12};
+  const uint64_t second = 1;
+  double wide[12];
+  uint64_t whole = 0, widened = 0, parts = 0, other = 0;
+  for (int k = 0; k < 12; k++) wide[k] = (double)single[k];
+  quark_vectors_digest(single, QUARK_F32, NULL, 2, &whole);
+  quark_vectors_digest(wide, QUARK_F64, NULL, 2, &widened);
+  quark_vectors_digest(wide + 6, QUARK_F64, &second, 1, &parts);
+  quark_vectors_digest(wide, QUARK_F64, NULL, 1, &parts);
+  quark_vectors_digest(wide, QUARK_F64, &second, 1, &other);
+  quark_vectors_digest(wide + 6, QUARK_F64, NULL, 1, &other);
+  cr_expect(whole == widened && whole == parts && whole != other);
+}
+
 Test(libquark, eigenvectors_are_listed) {
   lq_fake.script.feature = QK_FEATURE_EIGEN;
   quark_connection_t *conn = lq_connect(NULL);
@@ -212,6 +260,8 @@ Test(libquark, eigenvectors_are_listed) {
   cr_assert_eq(count, 2);
   cr_expect_str_eq(list[0].name, "low");
   cr_expect_str_eq(list[0].user, "ann");
+  cr_expect_str_eq(list[0].field, "");
+  cr_expect_str_eq(list[1].field, "digest:0123456789abcdef");
   cr_expect(list[0].state == QUARK_EIGEN_KEPT && list[0].kind == QUARK_EIGEN_GAMMA5 &&
             list[0].count == 32 && list[0].tol == 1e-7 && list[0].lowest == 0.125 &&
             list[0].host_bytes == 1ull << 35);
