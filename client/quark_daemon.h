@@ -142,6 +142,7 @@ typedef struct quark_report {
                           Slurm; "": not known */
   char set_aside[512]; /* folder with saved state that could not be restored; "": there is none */
   char trouble[512];   /* why the daemon takes no new work although its engine runs; "": it does */
+  uint64_t eigen_used, eigen_limit; /* host memory of eigenvectors that setups keep; 0: not known */
 } quark_report_t;
 
 QUARK_API quark_code_t quark_status(quark_connection_t *conn, quark_report_t *report,

@@ -146,6 +146,17 @@ uint64_t qk_eigen_bytes(const Quark__EigenProblem *p, const qk_shape_t *shape) {
   return qk_eigen_values(p, shape) * 2 * sizeof(double);
 }
 
+uint64_t qk_eigen_host_bytes(const Quark__EigenProblem *p, const qk_shape_t *shape, int slices,
+                             bool single) {
+  enum { BLOCK = 8, COLOURS = 6, SPINORS = 24 }; /* vectors that lie together; reals of a site */
+  const uint64_t sites = qk_shape_sites(shape), blocks = (p->count + BLOCK - 1) / BLOCK,
+                 real = single ? sizeof(float) : 2 * sizeof(float);
+  const uint64_t spinors = shape->site_reals > SPINORS ? shape->site_reals : SPINORS;
+  if (is_laplacian(p)) return blocks * BLOCK * sites * COLOURS * real;
+  const uint64_t parity = p->kind == QUARK__EIGEN_KIND__EIGEN_NORMAL ? 2 : 1;
+  return blocks * BLOCK * (sites / parity) * spinors * (uint64_t)slices * real;
+}
+
 static bool same_links(const Quark__Smearing *a, const Quark__Smearing *b) {
   static const Quark__Smearing NONE = QUARK__SMEARING__INIT;
   if (!a) a = &NONE;

@@ -26,6 +26,11 @@ uint64_t qk_eigen_values(const Quark__EigenProblem *problem, const qk_shape_t *s
 /* Of the result: pairs of doubles, eigenvalue and residual. */
 uint64_t qk_eigen_bytes(const Quark__EigenProblem *problem, const qk_shape_t *shape);
 
+/* Host memory that the vectors take at most, of all ranks; slices: of the fifth dimension, 1 where
+ * there is none; single: kept in one float a number, else in two. */
+uint64_t qk_eigen_host_bytes(const Quark__EigenProblem *problem, const qk_shape_t *shape,
+                             int slices, bool single);
+
 /* "normal", "gamma5", "laplacian"; NULL: there is no such kind. */
 const char *qk_eigen_kind_name(int kind);
 /* -1: there is no such word. */

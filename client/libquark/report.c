@@ -129,6 +129,8 @@ static void read_report(quark_report_t *report, const Quark__StatusReport *m) {
   COPY(report->trouble, m->trouble);
   report->memory_limit = m->memory_limit;
   COPY(report->memory_by, m->memory_by);
+  report->eigen_used = m->eigen_used;
+  report->eigen_limit = m->eigen_limit;
   read_setup(report, m->setup);
   read_engine(report, m->engine);
   const Quark__OccupancyReport *o = m->occupancy;

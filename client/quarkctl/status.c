@@ -117,15 +117,16 @@ static json_t *counters_json(const quark_report_t *r) {
 
 json_t *ctl_status_json(const quark_report_t *r) {
   return json_pack("{s:s, s:b, s:s, s:I, s:o, s:o, s:{s:s, s:I, s:I}, s:o, s:o, s:o, s:{s:I, s:I, "
-                   "s:s}, s:o, s:s, s:s*}",
+                   "s:s}, s:{s:I, s:I}, s:o, s:s, s:s*}",
                    "state", quark_state_name(r->state), "ready", r->state == QUARK_READY, "version",
                    r->version, "pid", (json_int_t)r->pid, "uptime", ctl_number(r->uptime),
                    "walltime_left", ctl_number(r->walltime_left), "phase", "name", r->phase, "done",
                    (json_int_t)r->phase_done, "total", (json_int_t)r->phase_total, "setup",
                    setup_json(r), "engine", engine_json(r), "counters", counters_json(r), "memory",
                    "used", (json_int_t)r->memory_used, "limit", (json_int_t)r->memory_limit, "by",
-                   r->memory_by, "occupancy", ctl_occupancy_json(r), "trouble", r->trouble,
-                   "set_aside", *r->set_aside ? r->set_aside : NULL);
+                   r->memory_by, "eigen_memory", "used", (json_int_t)r->eigen_used, "limit",
+                   (json_int_t)r->eigen_limit, "occupancy", ctl_occupancy_json(r), "trouble",
+                   r->trouble, "set_aside", *r->set_aside ? r->set_aside : NULL);
 }
 
 /* "1" or "exp(2 pi i 0.25)" */
@@ -273,6 +274,9 @@ static void print_text(const quark_report_t *r) {
          (double)r->memory_used / 1048576, (double)r->memory_limit / 1048576,
          (double)r->engine.host_bytes / 1048576, (double)r->engine.device_bytes / 1048576);
   if (*r->memory_by) printf("limited by  %s\n", r->memory_by);
+  if (r->eigen_used > 0)
+    printf("eigen       %.1f of %.1f MiB for eigenvectors\n", (double)r->eigen_used / 1048576,
+           (double)r->eigen_limit / 1048576);
   print_plan(&r->engine.memory);
 }
 

@@ -235,6 +235,7 @@ static qk_status_t open_loop(qk_server_t *server, qk_err_t *err) {
 static qk_status_t open_all(qk_server_t *server, qk_err_t *err) {
   server->service.budget.what = "max-memory";
   qk_limits_memory(&server->service);
+  qk_limits_eigen(&server->service);
   qk_status_t s = qk_runtime_engine_path(server->service.settings->engine, server->program,
                                          sizeof server->program, err);
   if (s == QK_OK) s = open_loop(server, err);

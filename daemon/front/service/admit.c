@@ -231,7 +231,9 @@ static qk_status_t check_beside(const qk_setup_t *setup, const qk_session_t *ses
   if (c) return qk_job_check_contract(c, shape, err);
   const qk_status_t status = qk_job_check_eigen(e, shape, err);
   if (status != QK_OK) return status;
-  return qk_eigen_may_have(setup, e->problem, qk_sched_user_name(session->user), err);
+  const char *user = qk_sched_user_name(session->user);
+  if (qk_eigen_may_have(setup, e->problem, user, err) != QK_OK) return err->code;
+  return qk_eigen_check_room(setup, e->problem, user, err);
 }
 
 static qk_status_t admit_beside(qk_service_t *service, qk_session_t *session,

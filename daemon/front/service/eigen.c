@@ -283,6 +283,50 @@ qk_status_t qk_eigen_may_have(const qk_setup_t *setup, const Quark__EigenProblem
   return err->code;
 }
 
+/* Coarser than this a Laplacian's vectors are in single (modes/eigens.c). */
+static const double coarse = 1e-5;
+
+/* Host memory of a set: as the engine says, or at most. */
+static int64_t host_bytes(const qk_setup_t *setup, const Quark__EigenProblem *p, bool single) {
+  int n = 0;
+  const double *slices = qk_value_reals(&setup->settings.op, "Ls", &n);
+  const bool floats =
+      single || (p->kind == QUARK__EIGEN_KIND__EIGEN_LAPLACIAN && !p->field && p->tol >= coarse);
+  return (int64_t)qk_eigen_host_bytes(p, &setup->shape, n > 0 ? (int)slices[0] : 1, floats);
+}
+
+int64_t qk_eigen_memory(const qk_service_t *service) {
+  int64_t bytes = 0;
+  for (int m = 0; m < QK_SETUPS_MAX; m++) {
+    const qk_setup_t *setup = service->setup[m];
+    if (setup) EACH(set, setup) {
+        bytes += set->measured ? (int64_t)set->host_bytes : host_bytes(setup, set->problem, false);
+      }
+  }
+  return bytes;
+}
+
+qk_status_t qk_eigen_check_room(const qk_setup_t *setup, const Quark__EigenProblem *problem,
+                                const char *user, qk_err_t *err) {
+  const qk_service_t *service = setup->service;
+  const qk_job_t *field = problem->field ? find_field(setup, problem, user, err) : NULL;
+  if (err->code != QK_OK) return err->code;
+  const bool single = field && field->dtype == QUARK__DTYPE__DTYPE_F32;
+  const long long bytes = host_bytes(setup, problem, single), limit = service->eigen_limit,
+                  used = qk_eigen_memory(service);
+  if (bytes > limit)
+    return qk_fail(
+        err, QK_TOO_LARGE,
+        "count = %u: the vectors take up to %lld bytes of host memory, the limit is %lld "
+        "(eigen-memory)",
+        problem->count, bytes, limit);
+  if (bytes <= limit - used) return QK_OK;
+  return qk_fail(err, QK_BUSY,
+                 "count = %u: the vectors take up to %lld bytes of host memory: other eigenvectors "
+                 "have %lld, the limit is %lld (eigen-memory): drop some",
+                 problem->count, bytes, used, limit);
+}
+
 static qk_status_t bind_problem(qk_job_t *job, qk_err_t *err) {
   if (job->rhs[0].state >= QK_RHS_ENDED) return QK_OK;
   const char *user = qk_sched_user_name(job->user);

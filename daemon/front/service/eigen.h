@@ -36,6 +36,12 @@ qk_eigen_set_t *qk_eigen_find(const qk_setup_t *setup, const char *name);
  * QK_BAD_GEOMETRY and QK_BAD_ARGUMENT (another number of them). */
 qk_status_t qk_eigen_may_have(const qk_setup_t *setup, const Quark__EigenProblem *problem,
                               const char *user, qk_err_t *err);
+/* Whether there is host memory for them beside all other sets. QK_TOO_LARGE: for them alone there
+ * is not; QK_BUSY. */
+qk_status_t qk_eigen_check_room(const qk_setup_t *setup, const Quark__EigenProblem *problem,
+                                const char *user, qk_err_t *err);
+/* Host memory of the sets of all setups; of those that no engine has told of yet at most. */
+int64_t qk_eigen_memory(const qk_service_t *service);
 /* A new job, or one that is back from the journal: the set of its EIGEN is there from now on; the
  * one whose vectors are its sources is. Errors: QK_NOT_FOUND, QK_BAD_ARGUMENT (a number beyond the
  * last), QK_BUSY (it is being made), QK_NO_MEMORY, and those of qk_eigen_may_have. */

@@ -14,7 +14,7 @@
 
 /* Parts of what there is, one of which is ours by default: of /dev/shm, of what a cgroup or Slurm
  * allows, of a machine without such a limit. */
-enum { SHM_SHARE = 2, BOUND_SHARE = 2, MACHINE_SHARE = 4 };
+enum { SHM_SHARE = 2, BOUND_SHARE = 2, MACHINE_SHARE = 4, EIGEN_SHARE = 2 };
 
 static const double ROOM_SECONDS = 1; /* how long a look at the cgroup is good for */
 
@@ -58,6 +58,12 @@ void qk_limits_memory(qk_service_t *service) {
   else
     qk_info("server", "%lld bytes for uploads and results (%s)", (long long)service->budget.limit,
             by);
+}
+
+void qk_limits_eigen(qk_service_t *service) {
+  const int64_t given = service->settings->eigen_memory;
+  look_at_room(service);
+  service->eigen_limit = given ? given : service->room.free / EIGEN_SHARE;
 }
 
 static int64_t keep_memory(const qk_service_t *service) {
@@ -115,7 +121,7 @@ static void tell(void *arg, const qk_config_row_t *row, const char *old, const c
 
 void qk_limits_reread(qk_service_t *service) {
   qk_settings_t *s = service->settings;
-  const int64_t max_memory = s->max_memory;
+  const int64_t max_memory = s->max_memory, eigen_memory = s->eigen_memory;
   int changed = 0;
   qk_err_t err = {0};
   if (qk_settings_reread(s, tell, &changed, &err) != QK_OK) {
@@ -126,6 +132,7 @@ void qk_limits_reread(qk_service_t *service) {
   if (qk_limits_walltime(service, &err) != QK_OK) qk_error("settings", "%s", err.text);
   qk_log_set_level((qk_level_t)s->log_level);
   if (s->max_memory != max_memory) qk_limits_memory(service);
+  if (s->eigen_memory != eigen_memory) qk_limits_eigen(service);
   for (int m = 0; m < QK_SETUPS_MAX; m++)
     if (service->setup[m]) {
       service->setup[m]->settings.engine_timeout = s->engine_timeout;

@@ -8,6 +8,8 @@
 
 /* Memory for uploads and results as settings have it. */
 void qk_limits_memory(qk_service_t *service);
+/* The limit of eigenvectors, likewise. */
+void qk_limits_eigen(qk_service_t *service);
 /* Bytes that can be given to uploads and results now without anybody being killed for it, and what
  * sets that: /dev/shm, or a cgroup as it was within the last second. */
 int64_t qk_limits_free(qk_service_t *service, const char **by);

@@ -54,6 +54,7 @@ typedef struct qk_service {
   qk_sched_t sched;
   qk_budget_t budget;
   char memory_by[QK_ROOM_PATH]; /* what sets its limit */
+  int64_t eigen_limit;          /* of host memory of eigenvectors (eigen.h) */
   qk_room_t room;               /* what there was at room_at, seconds of the loop's clock */
   double room_at;
   qk_setup_t *setup[QK_SETUPS_MAX]; /* by index; NULL: free */

@@ -44,6 +44,7 @@ typedef struct qk_settings {
   int64_t max_memory;      /* 0: chosen, service/limits.c */
   int64_t keep_memory;     /* of one user; 0: three quarters of max_memory */
   int64_t user_memory;     /* 0: no limit but max_memory */
+  int64_t eigen_memory;    /* of engines, for eigenvectors; 0: chosen, service/limits.c */
   int64_t spill;           /* bytes; 0: nothing leaves memory */
   int64_t user_rhs;        /* 0: no limit */
   int64_t user_setups;     /* private setups of one user; 0: none may be loaded */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "daemon/base/version.h"
+#include "daemon/front/service/eigen.h"
 #include "daemon/front/service/upload.h"
 #include "daemon/front/state/spill.h"
 #include "daemon/front/view/report.h"
@@ -58,6 +59,8 @@ VALUE(ready, qk_supervisor_state(d->service->primary->supervisor) == QK_SUPERVIS
 VALUE(trouble, qk_journal_trouble(d->service->journal) != NULL)
 VALUE(memory_used, d->service->budget.used)
 VALUE(memory_limit, d->service->budget.limit)
+VALUE(eigen_used, qk_eigen_memory(d->service))
+VALUE(eigen_limit, d->service->eigen_limit)
 VALUE(spilled, qk_spill_bytes(d->service->spill))
 VALUE(redone, d->service->count.redone)
 VALUE(journal_loop, d->service->journal ? qk_journal_times(d->service->journal)->loop : 0)
@@ -100,6 +103,8 @@ static const struct {
     {"rhs_held", "", "gauge", "Results that are not acknowledged.", count_held},
     {"memory_used_bytes", "", "gauge", "Shared memory of uploads and results.", memory_used},
     {"memory_limit_bytes", "", "gauge", "Its limit.", memory_limit},
+    {"eigen_used_bytes", "", "gauge", "Host memory of eigenvectors that setups keep.", eigen_used},
+    {"eigen_limit_bytes", "", "gauge", "Its limit.", eigen_limit},
     {"kept_bytes", "", "gauge", "Solutions kept by handle.", count_kept_bytes},
     {"spilled_bytes", "", "gauge", "Solutions that are on disk instead of in memory.", spilled},
     {"journal_seconds_total", "{where=\"loop\"}", "counter",

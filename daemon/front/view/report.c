@@ -8,6 +8,7 @@
 #include "daemon/base/mem.h"
 #include "daemon/base/utf8.h"
 #include "daemon/base/version.h"
+#include "daemon/front/service/eigen.h"
 #include "daemon/front/service/queue.h"
 #include "daemon/front/service/upload.h"
 #include "daemon/front/settings/operator.h"
@@ -369,6 +370,9 @@ void qk_report_make(const qk_setup_t *setup, const qk_viewer_t *viewer, bool act
   status->memory_used = (uint64_t)service->budget.used;
   status->memory_limit = (uint64_t)service->budget.limit;
   status->memory_by = (char *)service->memory_by;
+  status->has_eigen_used = status->has_eigen_limit = true;
+  status->eigen_used = (uint64_t)qk_eigen_memory(service);
+  status->eigen_limit = (uint64_t)service->eigen_limit;
   const qk_occupancy_t *o = &setup->occupancy;
   r->occupancy.saturated = o->saturated;
   r->occupancy.solving = o->solving;

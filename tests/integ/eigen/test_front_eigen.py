@@ -176,6 +176,42 @@ def names_are_dropped_and_free_again(case):
 
 
 @tap.test
+def their_host_memory_has_a_limit(case):
+    with case.daemon('--eigen-memory', '5M', '--max-setups', '2') as d, Client(d) as c, Client(d, user='else') as o:
+        s = d.status()
+        assert (s.eigen_used, s.eigen_limit) == (0, 5 << 20), s
+        whole = 192 << 10  # of 8 columns of 128 sites of 24 reals, at most in two floats each
+        r = ask(c, problem('x', count=8 * 27), expect='rejected', request=99)
+        assert r.status == STATUS['TOO_LARGE'] and 'count = 216: the vectors take up to %d bytes of host memory, the limit is 5242880 (eigen-memory)' % (27 * whole) in r.text, r
+        make(c)
+        assert d.status().eigen_used == 2 << 20  # as the engine says
+        load_and_wait(d, c, 'heavy', kappa=0.12)
+        a = ask(c, problem('held', count=8, action=fake.HOLD), setup='heavy')
+        assert d.status().eigen_used == (2 << 20) + whole
+        make(o, 'second')
+        r = ask(o, problem('third', count=8 * 5), expect='rejected')
+        words = 'up to %d bytes of host memory: other eigenvectors have %d, the limit is 5242880 (eigen-memory): drop some' % (5 * whole, (4 << 20) + whole)
+        assert r.status == STATUS['BUSY'] and words in r.text, r
+        r = ask(o, problem('third', count=8, kind=qk.EIGEN_LAPLACIAN, tol=1e-4), setup='heavy')  # a quarter of that, and single
+        assert d.status().eigen_used == (4 << 20) + whole + 8 * 256 * 6 * 4
+        done = json.loads(case.ctl(d, 'status', '--json').stdout)
+        assert done['eigen_memory'] == {'used': (4 << 20) + whole + 8 * 256 * 6 * 4, 'limit': 5 << 20}, done
+        assert 'of 5.0 MiB for eigenvectors' in case.ctl(d, 'status').stdout
+        c.send(cancel=qk.Cancel(request=a.request))
+        c.expect('result')
+        assert o.expect('result').status == 0
+        assert d.status().eigen_used == 6 << 20  # the fake engine takes more than it should
+        c.send(eigen_drop=qk.EigenDrop(name='low'))
+        c.expect('setup')
+        d.status_when(lambda s: s.eigen_used == 4 << 20)
+        drop(c, 'heavy')
+        wait_for(d, 'heavy', None)
+        assert d.status().eigen_used == 2 << 20
+        make(c)
+        check_solves(c)
+
+
+@tap.test
 def they_are_a_request_like_any_other(case):
     with case.daemon() as d, Client(d) as c:
         a = ask(c, problem(action=fake.HOLD))

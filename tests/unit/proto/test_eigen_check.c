@@ -173,6 +173,23 @@ Test(eigen_check, a_result_has_two_numbers_a_vector) {
   cr_expect_eq(qk_eigen_bytes(&p, &SHAPE), 25600);
 }
 
+Test(eigen_check, host_memory_is_that_of_blocks_of_eight) {
+  Quark__EigenProblem p = usual(QUARK__EIGEN_KIND__EIGEN_GAMMA5);
+  p.count = 9; /* two blocks */
+  const uint64_t one = 2ull * 8 * 1024 * 24 * sizeof(float);
+  cr_expect_eq(qk_eigen_host_bytes(&p, &SHAPE, 1, true), one);
+  cr_expect_eq(qk_eigen_host_bytes(&p, &SHAPE, 1, false), 2 * one);
+  cr_expect_eq(qk_eigen_host_bytes(&p, &SHAPE, 12, true), 12 * one);
+  p.kind = QUARK__EIGEN_KIND__EIGEN_NORMAL;
+  cr_expect_eq(qk_eigen_host_bytes(&p, &SHAPE, 1, true), one / 2);
+  const qk_shape_t two = {{4, 4, 4, 16}, 48, 24};
+  cr_expect_eq(qk_eigen_host_bytes(&p, &two, 1, true), one);
+  p.kind = QUARK__EIGEN_KIND__EIGEN_LAPLACIAN;
+  cr_expect_eq(qk_eigen_host_bytes(&p, &SHAPE, 12, true), one / 4, "it has no fifth dimension");
+  p.count = 8;
+  cr_expect_eq(qk_eigen_host_bytes(&p, &SHAPE, 1, false), one / 4);
+}
+
 Test(eigen_check, problems_are_the_same_where_their_vectors_are) {
   Quark__Smearing links = QUARK__SMEARING__INIT, none = QUARK__SMEARING__INIT;
   double rho[2] = {0.1, 0.1};
