@@ -72,9 +72,10 @@ QUARK_API quark_code_t quark_eigen(quark_connection_t *conn, const quark_eigen_p
  * quark_eigen with `field` makes a set of them: kind LAPLACIAN, count as that of the field; space,
  * order, restarts and links are 0. tol is how far from 0 the largest element of V^+ V - 1 may be on
  * a time slice, else it ends with QUARK_BAD_ARGUMENT, slice and number. They stay as they are, in
- * the precision in which they came (of 64 bit the first 48). Their eigenvalues are not known: those of the result are 0, and
- * the residual of a vector is the largest element of its row of |V^+ V - 1|. The field may then be
- * released. Errors: also QUARK_NOT_FOUND, QUARK_BAD_GEOMETRY (another lattice than the setup's).
+ * the precision in which they came (of 64 bit the first 48). Their eigenvalues are not known: those
+ * of the result are 0, and the residual of a vector is the largest element of its row of
+ * |V^+ V - 1|. The field may then be released. Errors: also QUARK_NOT_FOUND, QUARK_BAD_GEOMETRY
+ * (another lattice than the setup's).
  */
 
 /* As quark_gauge_digest, of numbers [sites][colour] of vectors; site[i] counts the sites of all:

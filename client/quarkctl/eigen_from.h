@@ -1,11 +1,11 @@
 /*
  * eigen_from.h: vectors of a file that the daemon is to keep as eigenvectors.
  */
-#ifndef CTL_EIGEN_FROM_H
-#define CTL_EIGEN_FROM_H
+#ifndef QUARKCTL_EIGEN_FROM_H
+#define QUARKCTL_EIGEN_FROM_H
 
 #include "client/cli/ctl.h"
-#include "quark.h"
+#include "client/quark.h"
 
 /* Sends the vectors of the file, one by one, and tells under which request the daemon has them, how
  * many there are of a time slice, and how precise they are. Exit codes; errors have been told. */

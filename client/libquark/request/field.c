@@ -32,30 +32,42 @@ void quark_gauge_digest(const void *links, quark_dtype_t dtype, uint32_t reals,
   *sum += all.digest;
 }
 
+/* The digest of one site, whose global index this is. */
+typedef uint64_t site_fn(const void *raw, int bits, uint64_t global);
+
+static uint64_t of_clover(const void *raw, int bits, uint64_t global) {
+  double wide[QK_CLOVER_TERM_SITE];
+  qk_clover_term_sum_t one = {0};
+  qk_clover_term_widen(raw, bits, wide);
+  qk_clover_term_add(wide, global, &one);
+  return one.digest;
+}
+
+static uint64_t of_vector(const void *raw, int bits, uint64_t global) {
+  double wide[QK_VECTORS_SITE];
+  qk_vectors_sum_t one = {0};
+  qk_vectors_widen(raw, bits, wide);
+  qk_vectors_add(wide, global, &one);
+  return one.digest;
+}
+
+/* reals: of a site. */
+static void add_sites(site_fn *of, const void *data, quark_dtype_t dtype, size_t reals,
+                      const uint64_t *site, size_t sites, uint64_t *sum) {
+  const int bits = dtype == QUARK_F32 ? 32 : 64;
+  const size_t bytes = reals * (size_t)bits / 8;
+  for (size_t i = 0; i < sites; i++)
+    *sum += of((const char *)data + i * bytes, bits, site ? site[i] : i);
+}
+
 void quark_clover_digest(const void *term, quark_dtype_t dtype, const uint64_t *site, size_t sites,
                          uint64_t *sum) {
-  const int bits = dtype == QUARK_F32 ? 32 : 64;
-  const size_t bytes = (size_t)QK_CLOVER_TERM_SITE * (size_t)bits / 8;
-  qk_clover_term_sum_t all = {0};
-  double wide[QK_CLOVER_TERM_SITE];
-  for (size_t i = 0; i < sites; i++) {
-    qk_clover_term_widen((const char *)term + i * bytes, bits, wide);
-    qk_clover_term_add(wide, site ? site[i] : i, &all);
-  }
-  *sum += all.digest;
+  add_sites(of_clover, term, dtype, QK_CLOVER_TERM_SITE, site, sites, sum);
 }
 
 void quark_vectors_digest(const void *vectors, quark_dtype_t dtype, const uint64_t *site,
                           size_t sites, uint64_t *sum) {
-  const int bits = dtype == QUARK_F32 ? 32 : 64;
-  const size_t bytes = (size_t)QK_VECTORS_SITE * (size_t)bits / 8;
-  qk_vectors_sum_t all = {0};
-  double wide[QK_VECTORS_SITE];
-  for (size_t i = 0; i < sites; i++) {
-    qk_vectors_widen((const char *)vectors + i * bytes, bits, wide);
-    qk_vectors_add(wide, site ? site[i] : i, &all);
-  }
-  *sum += all.digest;
+  add_sites(of_vector, vectors, dtype, QK_VECTORS_SITE, site, sites, sum);
 }
 
 static uint8_t *pack(uint64_t number, const quark_field_params_t *p, size_t *bytes) {

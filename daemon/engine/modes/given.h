@@ -5,8 +5,8 @@
  * Host memory only. The numbers of what is kept become [t][n][0, r], r the largest element of the
  * row of |V^+ V - 1| of vector n.
  *
- * Collective. Errors, the same on all ranks: QK_BAD_ARGUMENT (the text; vectors of a time slice that
- * are further from orthonormal than tol), QK_BAD_GEOMETRY (the object has another size),
+ * Collective. Errors, the same on all ranks: QK_BAD_ARGUMENT (the text; vectors of a time slice
+ * that are further from orthonormal than tol), QK_BAD_GEOMETRY (the object has another size),
  * QK_BAD_CHECKSUM, QK_IO_ERROR, QK_NO_MEMORY, QK_COMM_ERROR.
  */
 #ifndef QK_ENGINE_GIVEN_H

@@ -280,7 +280,7 @@ static void save_more_states(void) {
 }
 
 static void save_vectors(void) {
-  /* Vectors of a client become eigenvectors; they wait for what is released, engine and front end. */
+  /* Vectors become eigenvectors; they wait for what is released, engine and front end. */
   SESSION("vectors", 2 | STATE, LIVE, C0(HELLO), C0(BIND), C0(FIELD(VECTORS_F64)), C0(UPLOAD(0, 0)),
           HELP, C0(EIGEN_OF(1, 1)), C0(RELEASE(0)), EIGEN_SAYS(2), EXIT, PASS(3), LIVE, HELP,
           C0(SUBMIT(VECTOR, 0, 0)), HELP, HELP, C0(ACK(0, 0)), C0(FIELD(64 + VECTORS_F32)),
