@@ -5,7 +5,8 @@
  *   "QKEIGEN\n"  version  header bytes  file bytes (u64)
  *   gauge digest (u64)  phase [4][re, im] (f64)
  *   operator [4096]: action and parameters as canonical text (operator_text.h), then zeros
- *   links [256]: smearing of the links of a Laplacian, printable ASCII, then zeros
+ *   links [256]: smearing of the links of a Laplacian, or "digest:" and 16 hexadecimal digits of
+ *     vectors that a client sent in its place, printable ASCII, then zeros
  *   kind  count  space  order  restarts, as they were asked for  tolerance (f64)
  *   extents x y z t
  *   complete (1) or a state (0)  full: all sites (1), the even ones (0)
@@ -51,6 +52,11 @@ typedef struct qk_eigen_problem {
   double tol;
   char links[QK_EIGEN_LINKS];
 } qk_eigen_problem_t;
+
+/* Vectors that a client has sent: `links` is "digest:" and 16 hexadecimal digits. */
+static inline bool qk_eigen_is_given(const qk_eigen_problem_t *p) {
+  return p->links[0] == 'd';
+}
 
 static inline bool qk_eigen_is_laplacian(const qk_eigen_problem_t *p) {
   return p->kind == QK_EIGEN_IS_LAPLACIAN;

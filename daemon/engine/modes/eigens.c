@@ -46,6 +46,7 @@ static void clear(qk_eigens_t *s) {
   qk_eigen_writer_abandon(j->writer);
   qk_eigen_reader_close(j->reader);
   qk_eigen_destroy(j->eigen);
+  qk_given_destroy(j->given);
   qk_slices_destroy(j->slices);
   qk_lanczos_destroy(j->lanczos);
   qk_work_destroy(j->work);
@@ -174,8 +175,10 @@ static qk_status_t choose(qk_eigens_t *s, qk_err_t *err) {
                              .restarts = p->restarts ? p->restarts : QK_EIGEN_RESTARTS_MAX,
                              .seed = 1};
   if (qk_eigen_is_laplacian(p)) {
+    const bool single = qk_eigen_is_given(p) ? qk_given_bits(s->job.order.memory) == 32
+                                             : p->tol >= coarse;
     q->kind = QK_LANCZOS_LAPLACIAN;
-    q->prec = p->tol >= coarse ? QK_SINGLE : QK_DOUBLE;
+    q->prec = single ? QK_SINGLE : QK_DOUBLE;
     return QK_OK;
   }
   if (p->kind == QUARK__EIGEN_KIND__EIGEN_GAMMA5) {
@@ -303,7 +306,33 @@ static qk_status_t iterate(qk_eigens_t *s, qk_err_t *err) {
   return news.restarted && j->order.file[0] ? qk_eigens_begin_saving(s) : QK_OK;
 }
 
+/* Vectors of a client: nothing is computed. */
+static qk_status_t start_taking(qk_eigens_t *s, qk_err_t *err) {
+  qk_eigens_job_t *j = &s->job;
+  qk_eigen_header_t h;
+  qk_eigens_describe_slices(s, &h);
+  h.complete = true;
+  qk_status_t status = qk_kept_create(&s->setup->geom, &j->order, &h, &j->made, err);
+  if (status != QK_OK) return status;
+  j->stage = TAKE;
+  return qk_given_create(&s->setup->geom, j->order.memory, j->made, &j->given, err);
+}
+
+static qk_status_t take(qk_eigens_t *s, qk_err_t *err) {
+  qk_eigens_job_t *j = &s->job;
+  bool over = false;
+  const qk_status_t status = qk_given_step(j->given, &over, err);
+  if (status != QK_OK || !over) return status;
+  qk_given_destroy(j->given);
+  j->given = NULL;
+  j->h = j->made->h;
+  j->block = 0;
+  j->stage = WRITE;
+  return QK_OK;
+}
+
 static qk_status_t start(qk_eigens_t *s, qk_err_t *err) {
+  if (qk_eigens_is_given(s)) return start_taking(s, err);
   return qk_eigens_is_laplacian(s) ? start_slices(s, 0, err) : start_lanczos(s, err);
 }
 
@@ -409,6 +438,8 @@ static qk_status_t step(qk_eigens_t *s, bool *ready, qk_err_t *why) {
   switch (s->job.stage) {
   case READ:
     return read_block(s, ready, why);
+  case TAKE:
+    return take(s, why);
   case ITERATE:
     return iterate(s, why);
   case SAVE:

@@ -132,13 +132,26 @@ qk_status_t qk_eigens_there(const qk_eigens_t *s, bool *is) {
   return status;
 }
 
-qk_status_t qk_eigens_open_file(qk_eigens_t *s, qk_err_t *err) {
+static qk_status_t open_reader(qk_eigens_t *s, qk_err_t *err) {
   qk_eigens_job_t *j = &s->job;
   qk_eigen_header_t wanted;
   qk_eigens_describe(s, &wanted);
-  qk_status_t status = qk_eigen_reader_open(&s->setup->geom, j->order.file, &wanted, &j->reader,
-                                            &j->h, &j->number, err);
+  return qk_eigen_reader_open(&s->setup->geom, j->order.file, &wanted, &j->reader, &j->h,
+                              &j->number, err);
+}
+
+qk_status_t qk_eigens_open_file(qk_eigens_t *s, qk_err_t *err) {
+  qk_eigens_job_t *j = &s->job;
+  const bool given = qk_eigens_is_given(s);
+  qk_status_t status = open_reader(s, err);
+  if (status == QK_NOT_FOUND && given && !j->order.memory[0]) {
+    j->params.prec = QK_SINGLE; /* nobody says in which precision they came */
+    *err = (qk_err_t){0};
+    status = open_reader(s, err);
+  }
   if (status != QK_OK) return status;
+  if (given && !j->h.complete)
+    return qk_fail(err, QK_BAD_FORMAT, "%s: a state, of what is not computed", j->order.file);
   j->block = 0;
   if (!j->h.complete && !qk_eigens_is_laplacian(s)) return QK_OK;
   return qk_kept_create(&s->setup->geom, &j->order, &j->h, &j->made, err);

@@ -1,22 +1,24 @@
 /*
  * eigens_job.h: an EIGEN on its way, as eigens.c and eigens_file.c share it. Private to them.
  *
- * The stages: READ (a file that is there), ITERATE, SAVE (a state), COLLECT (into host memory),
+ * The stages: READ (a file that is there), TAKE (vectors of a client), ITERATE, SAVE (a state), COLLECT (into host memory),
  * WRITE (the vectors).
  */
 #ifndef QK_ENGINE_EIGENS_JOB_H
 #define QK_ENGINE_EIGENS_JOB_H
 
 #include "daemon/engine/modes/eigens.h"
+#include "daemon/engine/modes/given.h"
 #include "daemon/engine/modes/slices.h"
 
-typedef enum qk_eigens_stage { IDLE, READ, ITERATE, SAVE, COLLECT, WRITE } qk_eigens_stage_t;
+typedef enum qk_eigens_stage { IDLE, READ, TAKE, ITERATE, SAVE, COLLECT, WRITE } qk_eigens_stage_t;
 
 typedef struct qk_eigens_job {
   qk_eigens_stage_t stage;
   qk_eigen_order_t order;
   double since;
   qk_lanczos_params_t params;
+  qk_given_t *given;     /* of vectors of a client */
   qk_slices_t *slices;   /* of a Laplacian ... */
   double saved, cost;    /* ... when its state was written last; seconds that took */
   qk_lanczos_t *lanczos; /* of the others */
@@ -49,6 +51,10 @@ static inline bool qk_eigens_is_first(const qk_eigens_t *s) {
 
 static inline bool qk_eigens_loses_process(qk_status_t status) {
   return status == QK_DEVICE_ERROR || status == QK_COMM_ERROR;
+}
+
+static inline bool qk_eigens_is_given(const qk_eigens_t *s) {
+  return qk_eigen_is_given(&s->job.order.problem);
 }
 
 static inline bool qk_eigens_is_laplacian(const qk_eigens_t *s) {

@@ -313,6 +313,7 @@ qk_status_t qk_eigen_parse(const Quark__Engine__Eigen *m, const int dims[4], int
                                     .tol = p->tol},
                         .restore = m->restore};
   links_text(p->links, o.problem.links);
+  if (p->field) snprintf(o.problem.links, sizeof o.problem.links, "%s", p->field);
   if (p->links) o.links = links_of(p->links);
   const char *out = m->shm_out ? m->shm_out : "", *file = m->file ? m->file : "";
   status = qk_load_text("name", p->name, o.name, sizeof o.name, err);
@@ -320,6 +321,11 @@ qk_status_t qk_eigen_parse(const Quark__Engine__Eigen *m, const int dims[4], int
   status = qk_load_text("shm_out", out, o.shm_out, sizeof o.shm_out, err);
   if (status != QK_OK) return status;
   status = qk_load_text("file", file, o.file, sizeof o.file, err);
+  if (status != QK_OK) return status;
+  const char *memory = m->memory ? m->memory : "";
+  status = qk_load_text("memory", memory, o.memory, sizeof o.memory, err);
+  if (status == QK_OK && !p->field != !*memory && !(p->field && m->restore))
+    status = qk_fail(err, QK_BAD_ARGUMENT, "memory: it goes with a field, and a field with it");
   if (status == QK_OK) *order = o;
   return status;
 }
