@@ -10,6 +10,12 @@ import quarkd
 COUNT = 8
 
 
+def orthonormal(shape, count, seed):
+    """Vectors [t, n, z, y, x, colour] of a lattice [t, z, y, x], orthonormal on each time slice."""
+    a = np.random.default_rng(seed).standard_normal((shape[0], 3 * int(np.prod(shape[1:])), count, 2)).view(complex)[..., 0]
+    return np.ascontiguousarray(np.linalg.qr(a)[0].transpose(0, 2, 1)).reshape(shape[0], count, *shape[1:], 3)
+
+
 def refused(call, code):
     try:
         call()
@@ -77,6 +83,70 @@ def a_killed_engine_gives_them_back(case):
             assert os.listdir(os.path.join(state, 'eigen')) == ['main+low']
             again.drop()
             assert os.listdir(os.path.join(state, 'eigen')) == []
+
+
+@tap.test
+def vectors_of_a_user_are_kept_as_they_are(case):
+    with tempfile.TemporaryDirectory(prefix='qk-eigen-') as state:
+        with case.daemon('--state=' + state) as d:
+            d.wait_listening()
+            with quarkd.connect(d.endpoint) as q:
+                lattice = q.shape[:4]
+                v, single = orthonormal(lattice, 9, 1), orthonormal(lattice, 3, 2).astype(np.complex64)
+                e = q.vectors('mine', v)
+                assert e.kind == 'laplacian' and e.values.shape == e.residuals.shape == (lattice[0], 9) and not e.values.any() and e.residuals.max() < 1e-12, e
+                assert abs(e.array() - v).max() < 1e-14
+                f = q.vectors('single', single, keep=60)
+                assert np.array_equal(f.array(), single) and 1e-9 < f.residuals.max() < 1e-4
+                x = q.eigenvectors('single', 2, t=1, spin=3)
+                want = np.zeros_like(x)
+                want[1, ..., 3, :] = single[1, 2]
+                assert np.array_equal(x, want)
+                moved = q.status().counters['bytes_in']
+                again = q.vectors('again', single)  # the daemon has it
+                assert q.status().counters['bytes_in'] == moved and np.array_equal(again.array(), single)
+                found = {r.name: r for r in q.eigen_list()}
+                assert found['mine'].field.startswith('digest:') and found['single'].field == found['again'].field and found['mine'].lowest == 0, found
+                # solves go by them as by others
+                b = q.eigenvectors('mine', 8, t=0, spin=1)
+                x = q.solve(b, tol=1e-9)
+                assert np.linalg.norm(q.solve(quarkd.vector('mine', [8], t=0, spin=1), tol=1e-9)[0] - x) < 1e-7 * np.linalg.norm(x)
+                b = np.zeros_like(x)
+                b[0, ..., 1, :] = v[0, 8]
+                assert np.linalg.norm(q.apply(x) - b) < 1e-8
+                bad = v.copy()
+                bad[2, 5] += 1e-4 * bad[2, 1]
+                assert 'time slice 2: the vectors are not orthonormal: V^+ V - 1 of vectors 1 and 5 is 0.0001' in refused(lambda: q.vectors('bad', bad), 'BAD_ARGUMENT')
+                assert q.vectors('bad', bad, tol=1e-3).residuals.max() > 0.9e-4
+                bad[2, 5] *= 2
+                assert 'not normalised' in refused(lambda: q.vectors('worse', bad), 'BAD_ARGUMENT')
+                for wrong, error in ((v.real, TypeError), (v[0], ValueError), (v[:3], ValueError), (v[..., :2], ValueError)):
+                    try:
+                        q.vectors('wrong', wrong)
+                        raise AssertionError(wrong.shape)
+                    except error:
+                        pass
+                again.drop()
+        with case.daemon('--state=' + state) as d:
+            d.wait_listening()
+            with quarkd.connect(d.endpoint) as q:
+                q.ready()
+                x = q.eigenvectors('single', range(3), t=-1, patience=60)[..., 0, :]
+                assert np.array_equal(x.transpose(1, 0, 2, 3, 4, 5), single)
+                assert abs(q.eigenvectors('mine', 8, t=3, spin=2, patience=60)[3, ..., 2, :] - v[3, 8]).max() < 1e-14
+                assert {r.name for r in q.eigen_list()} == {'mine', 'single', 'bad'}
+
+
+@tap.test
+def the_laplacians_own_go_out_and_in_again(case):
+    with case.daemon() as d:
+        d.wait_listening()
+        with quarkd.connect(d.endpoint) as q:
+            e = q.eigen('lap', 4, 'laplacian', tol=1e-6)
+            v = e.array()
+            gram = np.einsum('tnzyxc,tmzyxc->tnm', v.conj(), v)
+            assert abs(gram - np.eye(4)).max() < 1e-5, abs(gram - np.eye(4)).max()
+            assert abs(q.vectors('same', v, tol=1e-5).array() - v).max() < 1e-14
 
 
 @tap.test

@@ -76,6 +76,18 @@ class Eigenvectors:
         return self._connection.eigenvectors(self.name, range(len(self)) if numbers is None else numbers, setup=self._setup,
                                              t=-1 if self.kind == 'laplacian' else 0, **terms)
 
+    def array(self) -> NDArray[Any]:
+        """Those of the Laplacian as `Connection.vectors` takes them: [t, n, z, y, x, colour]."""
+        if self.kind != 'laplacian':
+            raise ValueError('eigenvectors %s are of kind %s: only those of the Laplacian are of time slices' % (self.name, self.kind))
+        out: NDArray[Any] = np.empty((*self.values.shape, 0), complex)
+        for n in range(len(self)):
+            one = self._connection.eigenvectors(self.name, n, setup=self._setup, t=-1)[..., 0, :]
+            if not n:
+                out = np.empty((one.shape[0], len(self), *one.shape[1:]), complex)
+            out[:, n] = one
+        return out
+
     def drop(self) -> None:
         """The daemon forgets them."""
         self._connection.drop_eigen(self.name, setup=self._setup)
