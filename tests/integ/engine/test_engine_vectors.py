@@ -56,50 +56,52 @@ def source(e, n, t, spin, name='given'):
         return sink.read()
 
 
-def check_sources(e, v, exact, numbers=(0, 7, 8, COUNT - 1)):
+def check_sources(e, v, exact, name='given', numbers=(0, 7, 8, COUNT - 1)):
     """As they were sent: of 64 bit the first 48."""
     for n in numbers:
         for t, spin in ((-1, 3), (5, 0)):
             want = np.zeros(DIMS[::-1] + (4, 3), complex)
             at = slice(None) if t < 0 else t
             want[at, ..., spin, :] = v[:, n][at]
-            x = source(e, n, t, spin)
+            x = source(e, n, t, spin, name)
             assert np.array_equal(x, want) if exact else abs(x - want).max() <= 2 ** -47 * abs(want).max(), (n, t, abs(x - want).max())
 
 
 @tap.test
 def they_are_kept_as_they_are(case):
-    for grid in grids(case):
-        with engine(case, grid=grid) as e, tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder:
+        name = {False: 'double', True: 'single'}
+
+        def file(single):
+            return os.path.join(folder, name[single])
+        with engine(case, grid=grids(case)[-1]) as e:
             for single in False, True:
-                seen, file = as_seen(V, single), os.path.join(folder, 'set%d' % single)
+                seen = as_seen(V, single)
                 gram = np.einsum('tnzyxc,tmzyxc->tnm', seen.conj(), seen)
                 off = abs(gram - np.eye(COUNT)).max(axis=2)
+                given = dict(single=single, name=name[single], file=file(single))
                 with Vector((DIMS[3], COUNT)) as out:
-                    done = ask(e, V, single, out, file)
+                    done = ask(e, V, out=out, **given)
                     assert done.status == OK, done
                     pairs = out.read().view(float).reshape(DIMS[3], COUNT, 2)
                     assert (done.lowest, done.highest) == (0, 0) and not pairs[..., 0].any()
                     assert done.residual == pairs[..., 1].max() and abs(pairs[..., 1] - off).max() < (1e-9 if single else 1e-14), (pairs[..., 1], off)
-                    again = ask(e, V, single, out, file)  # is there
+                    again = ask(e, V, out=out, **given)  # is there
                     assert again.status == OK and again.residual == done.residual
-                check_sources(e, seen, single)
-                e.send(eigen_drop=pb.EigenDrop(name='given'))
-                assert ask(e, V, single, file=file).status == OK and os.path.exists(file)
-                other = ask(e, V, single, digest=vectors_digest(seen) ^ 1)
+                check_sources(e, seen, single, name[single])
+                other = ask(e, V, digest=vectors_digest(seen) ^ 1, **given)
                 assert other.status == BAD_ARGUMENT and 'of this name are here' in other.text, other
-                e.send(eigen_drop=pb.EigenDrop(name='given'))
-    with tempfile.TemporaryDirectory() as folder:
-        file = os.path.join(folder, 'set')
-        for single in False, True:
-            with engine(case, grid=grids(case)[-1]) as e:
-                assert ask(e, V, single, file=file).status == OK
-            with engine(case, grid=grids(case)[0]) as e:  # from its file, without the field
-                assert ask(e, NONE, digest=vectors_digest(as_seen(V, single)), file=file, restore=True, count=COUNT, tol=1e-4 if single else 1e-12).status == OK
-                check_sources(e, as_seen(V, single), single)
-                done = ask(e, V, single, file=file, digest=5, restore=True, name='other')
+        with engine(case, grid=grids(case)[0]) as e:  # from their files, without the field, on another grid
+            for single in False, True:
+                given = dict(restore=True, digest=vectors_digest(as_seen(V, single)), count=COUNT, tol=1e-4 if single else 1e-12)
+                assert ask(e, NONE, name=name[single], file=file(single), **given).status == OK
+                check_sources(e, as_seen(V, single), single, name[single], (7, COUNT - 1))
+                done = ask(e, NONE, name='other', file=file(single), **{**given, 'digest': 5})
                 assert done.status == NOT_FOUND, done
-            os.unlink(file)
+                e.send(eigen_drop=pb.EigenDrop(name=name[single]))
+                given = dict(single=single, name=name[single], file=file(single))
+                assert ask(e, V, **given).status == OK and os.path.exists(file(single))  # on this grid, too
+                check_sources(e, as_seen(V, single), single, name[single], (8,))
 
 
 @tap.test
@@ -129,8 +131,26 @@ def what_is_not_as_it_should_be_is_refused_by_name(case):
         done = ask(e, V, name='none', restore=True)
         assert done.status == NOT_FOUND, done
         assert ask(e, V).status == OK
-        check_sources(e, V, False, (10,))
+        check_sources(e, V, False, numbers=(10,))
         assert e.stop() == 0
+
+
+@tap.test
+def a_full_disk_costs_the_file_alone(case):
+    """Whichever write finds no room; computed ones, too."""
+    for first in (1, 2, 6) if case.ranks == 1 else (4,):
+        with tempfile.TemporaryDirectory() as folder, engine(case, env={'QK_FAULTS': 'write:%d+' % first}) as e:
+            file = os.path.join(folder, 'set')
+            assert ask(e, V, file=file).status == OK
+            check_sources(e, V, False, numbers=(3,))
+            assert os.listdir(folder) == []
+            if first > 1:
+                continue
+            e.serials += 1
+            e.send(eigen=pb.Eigen(serial=e.serials, problem=qk.EigenProblem(name='low', kind=qk.EIGEN_NORMAL, count=1, tol=1e-2), file=file))
+            done = e.expect('eigen_done', skip=('eigen_progress',))
+            assert done.status == OK and done.lowest > 0 and os.listdir(folder) == [], done
+            assert np.linalg.norm(source(e, 0, 0, 0, 'low')) > 0.9
 
 
 if __name__ == '__main__':

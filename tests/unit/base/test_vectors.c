@@ -18,7 +18,7 @@ static void add_vector(int vector, double off, qk_vectors_sum_t *sum) {
   double site[QK_VECTORS_SITE];
   for (int n = 0; n < SITES; n++) {
     make_site(vector, n, off, site);
-    qk_vectors_add(site, (uint64_t)(vector * SITES + n), sum);
+    qk_vectors_add(site, (uint64_t)vector * SITES + (uint64_t)n, sum);
   }
   qk_vectors_end((uint64_t)vector, sum);
 }
@@ -53,7 +53,7 @@ Test(vectors, the_first_number_that_is_not_finite_is_named_whatever_the_order) {
         double site[QK_VECTORS_SITE];
         make_site(v, n, 0, site);
         if (v >= 2 && n == 4) site[v] = site[5] = values[v % 3];
-        qk_vectors_add(site, (uint64_t)(v * SITES + n), &part[v % 2]);
+        qk_vectors_add(site, (uint64_t)v * SITES + (uint64_t)n, &part[v % 2]);
       }
       qk_vectors_end((uint64_t)v, &part[v % 2]);
     }
