@@ -47,28 +47,35 @@ static qk_status_t write_half(hid_t file, const char *path, const char *name, ui
   return status;
 }
 
+static qk_status_t describe(hid_t file, const char *path, const char *format,
+                            const qk_eigenmeta_t *meta, qk_err_t *err) {
+  const qk_status_t status = qk_h5format_write(file, path, format, VERSION, err);
+  if (status != QK_OK) return status;
+  return qk_h5attr_write(file, path, ATTRIBUTES, sizeof ATTRIBUTES / sizeof *ATTRIBUTES, meta, err);
+}
+
 static qk_status_t fill(hid_t file, const char *path, const qk_eigenmeta_t *meta, uint32_t slices,
                         uint32_t n, const double *pairs, qk_err_t *err) {
-  qk_status_t status = qk_h5format_write(file, path, "quarkd eigenvalues", VERSION, err);
-  if (status == QK_OK)
-    status =
-        qk_h5attr_write(file, path, ATTRIBUTES, sizeof ATTRIBUTES / sizeof *ATTRIBUTES, meta, err);
+  qk_status_t status = describe(file, path, "quarkd eigenvalues", meta, err);
   if (status == QK_OK) status = write_half(file, path, "eigenvalue", slices, n, pairs, 0, err);
   return status == QK_OK ? write_half(file, path, "residual", slices, n, pairs, 1, err) : status;
 }
 
-qk_status_t qk_eigenfile_write(const char *path, const qk_eigenmeta_t *given, uint32_t slices,
-                               uint32_t n, const double *pairs, qk_err_t *err) {
-  char part[NAME_BYTES];
-  qk_eigenmeta_t meta = *given;
-  snprintf(meta.program, sizeof meta.program, "quarkd %s", qk_version());
-  if (snprintf(part, sizeof part, "%s.part-%ld", path, (long)getpid()) >= (int)sizeof part)
+/* A file that gets its name when it is complete. */
+static qk_status_t create_part(const char *path, char part[NAME_BYTES], hid_t *file,
+                               qk_err_t *err) {
+  if (snprintf(part, NAME_BYTES, "%s.part-%ld", path, (long)getpid()) >= NAME_BYTES)
     return qk_fail(err, QK_IO_ERROR, "%.200s: the name is too long", path);
   qk_h5_begin();
   errno = 0;
-  const hid_t file = qk_h5_create(part);
-  if (file < 0) return qk_h5_fail(err, QK_IO_ERROR, path, "cannot be created: %s", strerror(errno));
-  qk_status_t status = fill(file, path, &meta, slices, n, pairs, err);
+  *file = qk_h5_create(part);
+  if (*file >= 0) return QK_OK;
+  return qk_h5_fail(err, QK_IO_ERROR, path, "cannot be created: %s", strerror(errno));
+}
+
+/* status: what came of it so far; if that is no success the file goes. */
+static qk_status_t end_part(hid_t file, const char *part, const char *path, qk_status_t status,
+                            qk_err_t *err) {
   const int fd = qk_h5_descriptor(file);
   if (status == QK_OK && (H5Fflush(file, H5F_SCOPE_GLOBAL) < 0 || (fd >= 0 && fsync(fd) != 0)))
     status = qk_h5_fail(err, QK_IO_ERROR, path, "cannot be written: %s", strerror(errno));
@@ -77,6 +84,17 @@ qk_status_t qk_eigenfile_write(const char *path, const qk_eigenmeta_t *given, ui
   if (status == QK_OK) status = qk_publish(part, path, err);
   if (status != QK_OK) unlink(part);
   return status;
+}
+
+qk_status_t qk_eigenfile_write(const char *path, const qk_eigenmeta_t *given, uint32_t slices,
+                               uint32_t n, const double *pairs, qk_err_t *err) {
+  char part[NAME_BYTES];
+  qk_eigenmeta_t meta = *given;
+  hid_t file;
+  snprintf(meta.program, sizeof meta.program, "quarkd %s", qk_version());
+  const qk_status_t status = create_part(path, part, &file, err);
+  if (status != QK_OK) return status;
+  return end_part(file, part, path, fill(file, path, &meta, slices, n, pairs, err), err);
 }
 
 /* ---- vectors ------------------------------------------------------------------------------- */
@@ -176,8 +194,76 @@ qk_status_t qk_vectorsfile_read(const qk_vectorsfile_t *f, uint32_t t, uint32_t 
   return status;
 }
 
+static hid_t file_type(const qk_vectorsfile_t *f, bool native) {
+  const hid_t wide = native ? H5T_NATIVE_DOUBLE : H5T_IEEE_F64LE,
+              narrow = native ? H5T_NATIVE_FLOAT : H5T_IEEE_F32LE;
+  return qk_h5_complex_type("r", "i", f->bits == 32 ? narrow : wide);
+}
+
+/* All vectors; number n of each time slice where n >= 0 is given. */
+static hid_t space_of(const qk_vectorsfile_t *f, int64_t n) {
+  hsize_t extent[RANK] = {(hsize_t)f->dims[3], f->count, 0, 0, 0, COLOURS}, start[RANK] = {0};
+  for (int mu = 0; mu < 3; mu++) extent[4 - mu] = (hsize_t)f->dims[mu];
+  const hid_t space = H5Screate_simple(RANK, extent, NULL);
+  if (space < 0 || n < 0) return space;
+  start[1] = (hsize_t)n;
+  extent[1] = 1;
+  H5Sselect_hyperslab(space, H5S_SELECT_SET, start, NULL, extent, NULL);
+  return space;
+}
+
+qk_status_t qk_vectorsfile_create(const char *path, const qk_eigenmeta_t *given, uint32_t count,
+                                  int bits, qk_vectorsfile_t *f, qk_err_t *err) {
+  qk_eigenmeta_t meta = *given;
+  hid_t file = -1;
+  *f = (qk_vectorsfile_t){.count = count, .bits = bits, .handle = -1, .dataset = -1};
+  memcpy(f->dims, meta.dims, sizeof f->dims);
+  if (snprintf(f->path, sizeof f->path, "%s", path) >= (int)sizeof f->path)
+    return qk_fail(err, QK_IO_ERROR, "%.200s: the name is too long", path);
+  snprintf(meta.program, sizeof meta.program, "quarkd %s", qk_version());
+  qk_status_t status = create_part(path, f->part, &file, err);
+  if (status != QK_OK) return status;
+  f->handle = file;
+  status = describe(file, path, "quarkd vectors", &meta, err);
+  if (status != QK_OK) return status;
+  const hid_t type = file_type(f, false), space = space_of(f, -1);
+  if (type >= 0 && space >= 0)
+    f->dataset = H5Dcreate2(file, "vectors", type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+  if (space >= 0) H5Sclose(space);
+  if (type >= 0) H5Tclose(type);
+  if (f->dataset >= 0) return QK_OK;
+  return qk_h5_fail(err, QK_IO_ERROR, path, "dataset vectors cannot be created");
+}
+
+qk_status_t qk_vectorsfile_write(const qk_vectorsfile_t *f, uint32_t n, const void *slices,
+                                 qk_err_t *err) {
+  const hsize_t numbers = (hsize_t)f->dims[3] * qk_vectorsfile_bytes(f) / ((hsize_t)f->bits / 4);
+  const hid_t type = file_type(f, true), space = space_of(f, n),
+              memory = H5Screate_simple(1, &numbers, NULL);
+  const bool ok = type >= 0 && space >= 0 && memory >= 0 &&
+                  H5Dwrite(f->dataset, type, memory, space, H5P_DEFAULT, slices) >= 0;
+  qk_status_t status = QK_OK;
+  if (!ok) status = qk_h5_fail(err, QK_IO_ERROR, f->path, "vectors %u cannot be written", n);
+  if (memory >= 0) H5Sclose(memory);
+  if (space >= 0) H5Sclose(space);
+  if (type >= 0) H5Tclose(type);
+  return status;
+}
+
+qk_status_t qk_vectorsfile_commit(qk_vectorsfile_t *f, qk_err_t *err) {
+  const hid_t file = f->handle;
+  qk_status_t status = QK_OK;
+  if (H5Dclose(f->dataset) < 0)
+    status = qk_h5_fail(err, QK_IO_ERROR, f->path, "dataset vectors cannot be closed");
+  f->dataset = f->handle = -1;
+  return end_part(file, f->part, f->path, status, err);
+}
+
 void qk_vectorsfile_close(qk_vectorsfile_t *f) {
   if (f->dataset >= 0) H5Dclose(f->dataset);
-  if (f->handle >= 0) H5Fclose(f->handle);
+  if (f->handle >= 0) {
+    H5Fclose(f->handle);
+    if (*f->part) unlink(f->part);
+  }
   f->dataset = f->handle = -1;
 }

@@ -28,13 +28,14 @@ typedef struct qk_eigenmeta {
 qk_status_t qk_eigenfile_write(const char *path, const qk_eigenmeta_t *meta, uint32_t slices,
                                uint32_t n, const double *pairs, qk_err_t *err);
 
-/* Vectors that are read one by one: memory for one, whatever the file has. */
+/* Vectors that are read, or written, one by one, whatever the file has. */
 typedef struct qk_vectorsfile {
   int32_t dims[4]; /* x, y, z, t */
   uint32_t count;  /* of a time slice */
   int bits;        /* 32 or 64 */
   /* The rest is the file's own. */
-  char path[4096], name[2][8]; /* members of the compound; "": two reals */
+  char path[4096], part[4096]; /* part: while it is written */
+  char name[2][8];             /* members of the compound; "": two reals */
   int64_t handle, dataset;
 } qk_vectorsfile_t;
 
@@ -42,6 +43,15 @@ qk_status_t qk_vectorsfile_open(const char *path, qk_vectorsfile_t *file, qk_err
 size_t qk_vectorsfile_bytes(const qk_vectorsfile_t *file); /* of a vector */
 qk_status_t qk_vectorsfile_read(const qk_vectorsfile_t *file, uint32_t t, uint32_t n, void *vector,
                                 qk_err_t *err);
-void qk_vectorsfile_close(qk_vectorsfile_t *file); /* also after open has failed */
+/* Also after open or create has failed; without commit a file that was written goes. */
+void qk_vectorsfile_close(qk_vectorsfile_t *file);
+
+/* meta: as of values, in the attributes. */
+qk_status_t qk_vectorsfile_create(const char *path, const qk_eigenmeta_t *meta, uint32_t count,
+                                  int bits, qk_vectorsfile_t *file, qk_err_t *err);
+/* Vector n of each time slice: [t][z][y][x][colour]. */
+qk_status_t qk_vectorsfile_write(const qk_vectorsfile_t *file, uint32_t n, const void *slices,
+                                 qk_err_t *err);
+qk_status_t qk_vectorsfile_commit(qk_vectorsfile_t *file, qk_err_t *err);
 
 #endif

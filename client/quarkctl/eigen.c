@@ -8,14 +8,13 @@
 #include "client/analysis/smearing.h"
 #include "client/cli/operator.h"
 #include "client/cli/solving.h"
-#include "client/files/eigenfile.h"
-#include "client/quarkctl/eigen_from.h"
+#include "client/quarkctl/eigen_vectors.h"
 #include "proto/limits.h"
 
 typedef struct options {
   ctl_common_t common;
   quark_eigen_params_t eigen;
-  const char *name, *out, *values, *from;
+  const char *name, *out, *values, *from, *vectors_out;
   bool list, drop, progress, f32, kind; /* kind: it was given */
 } options_t;
 
@@ -60,10 +59,11 @@ static void finish(const struct argp_state *state, void *values) {
                       "--restarts and --smear-links say nothing of them");
   if (!o->list && !o->name) argp_error(state, "the name of the eigenvectors is missing");
   if (o->list && (o->name || o->drop)) argp_error(state, "--list: it takes no name");
-  if (o->drop && (makes || o->out || o->values))
+  if (o->drop && (makes || o->out || o->values || o->vectors_out))
     argp_error(state, "--drop: nothing else can be asked for");
-  if (!o->list && !o->drop && !makes && !o->out)
-    argp_error(state, "--count or --from is required, or --out of eigenvectors that are there");
+  if (!o->list && !o->drop && !makes && !o->out && !o->vectors_out)
+    argp_error(state, "--count or --from is required, or --out or --vectors-out of eigenvectors "
+                      "that are there");
   if (o->values && !e->count)
     argp_error(state, "--values needs --count: it writes what is computed");
   if (o->eigen.links.links && o->eigen.kind != QUARK_EIGEN_LAPLACIAN)
@@ -95,8 +95,10 @@ static const qk_option_row_t rows[] = {
     {"values", QK_OPTION_TEXT, AT(values), "FILE", .help = "eigenvalues and residuals as HDF5"},
     {"out", QK_OPTION_TEXT, AT(out), "FILE",
      .help = "the vectors, as quarkctl solve writes fields"},
+    {"vectors-out", QK_OPTION_TEXT, AT(vectors_out), "FILE",
+     .help = "the vectors of the Laplacian as --from takes them, [t][n][z][y][x][3]"},
     {"dtype", QK_OPTION_TAKEN, .form = "f64|f32", .take = take_dtype,
-     .help = "precision of --out (f64)"},
+     .help = "precision of --out and --vectors-out (f64)"},
     {"drop", QK_OPTION_FLAG, AT(drop), .help = "drop those of this name"},
     {"list", QK_OPTION_FLAG, AT(list), .help = "list those that the setup has"},
     {"progress", QK_OPTION_FLAG, AT(progress),
@@ -160,6 +162,8 @@ static int print(const options_t *o, const found_t *f) {
     json_t *object = report_json(&f->eigen);
     json_object_set_new(object, "eigenvalues", values_json(f));
     json_object_set_new(object, "out", o->out ? json_string(o->out) : json_null());
+    json_object_set_new(object, "vectors_out",
+                        o->vectors_out ? json_string(o->vectors_out) : json_null());
     json_object_set_new(object, "values", o->values ? json_string(o->values) : json_null());
     return ctl_print(object);
   }
@@ -167,6 +171,7 @@ static int print(const options_t *o, const found_t *f) {
   print_report(&f->eigen);
   if (o->values) printf("written %s\n", o->values);
   if (o->out) printf("written %s\n", o->out);
+  if (o->vectors_out) printf("written %s\n", o->vectors_out);
   return 0;
 }
 
@@ -261,21 +266,38 @@ static int look(const options_t *o, quark_connection_t *conn, found_t *f) {
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-static int write_values(const options_t *o, const found_t *f) {
+static void describe_values(const options_t *o, const found_t *f, qk_eigenmeta_t *meta) {
   const quark_report_t *r = &f->report;
-  qk_eigenmeta_t meta = {.tolerance = f->eigen.tol, .plaquette = r->setup.plaquette};
+  *meta = (qk_eigenmeta_t){.tolerance = f->eigen.tol, .plaquette = r->setup.plaquette};
+  for (int mu = 0; mu < 4; mu++) meta->dims[mu] = (int32_t)r->setup.dims[mu];
+  snprintf(meta->name, sizeof meta->name, "%s", f->eigen.name);
+  snprintf(meta->kind, sizeof meta->kind, "%s", quark_eigen_kind_name(f->eigen.kind));
+  snprintf(meta->gauge, sizeof meta->gauge, "%s", r->setup.gauge);
+  snprintf(meta->digest, sizeof meta->digest, "%016" PRIx64, r->setup.digest);
+  ctl_operator_canonical(r, meta->action);
+  memcpy(meta->boundary, r->setup.boundary, sizeof meta->boundary);
+  if (o->eigen.links.links) qk_smearing_print_links(&o->eigen.links, meta->links);
+}
+
+static int write_values(const options_t *o, const found_t *f) {
+  qk_eigenmeta_t meta;
   qk_err_t err = {0};
-  for (int mu = 0; mu < 4; mu++) meta.dims[mu] = (int32_t)r->setup.dims[mu];
-  snprintf(meta.name, sizeof meta.name, "%s", f->eigen.name);
-  snprintf(meta.kind, sizeof meta.kind, "%s", quark_eigen_kind_name(f->eigen.kind));
-  snprintf(meta.gauge, sizeof meta.gauge, "%s", r->setup.gauge);
-  snprintf(meta.digest, sizeof meta.digest, "%016" PRIx64, r->setup.digest);
-  ctl_operator_canonical(r, meta.action);
-  memcpy(meta.boundary, r->setup.boundary, sizeof meta.boundary);
-  if (o->eigen.links.links) qk_smearing_print_links(&o->eigen.links, meta.links);
+  describe_values(o, f, &meta);
   return qk_eigenfile_write(o->values, &meta, f->slices, f->eigen.count, f->pairs, &err) == QK_OK
              ? 0
              : ctl_fail_file(&err);
+}
+
+static int write_slices(const options_t *o, quark_connection_t *conn, const found_t *f) {
+  qk_eigenmeta_t meta;
+  if (f->slices == 0) {
+    ctl_complain("--vectors-out: eigenvectors %s are not of time slices, but of kind %s: --out "
+                 "writes them",
+                 o->name, quark_eigen_kind_name(f->eigen.kind));
+    return EXIT_DATA;
+  }
+  describe_values(o, f, &meta);
+  return ctl_eigen_fetch(conn, o->vectors_out, &meta, f->eigen.count, o->f32);
 }
 
 static void describe(const options_t *o, const quark_report_t *r, qk_h5meta_t *meta) {
@@ -383,6 +405,7 @@ static int run(const options_t *o, quark_connection_t *conn, found_t *f) {
   if (code == 0) code = look(o, conn, f);
   if (code == 0 && o->values) code = write_values(o, f);
   if (code == 0 && o->out) code = write_vectors(o, conn, f);
+  if (code == 0 && o->vectors_out) code = write_slices(o, conn, f);
   return code ? code : print(o, f);
 }
 

@@ -318,6 +318,20 @@ def quarkctl_sends_those_of_a_file(case):
         with h5py.File(path, 'w') as f:  # as files of others are
             f.create_dataset('vectors', data=V, chunks=(1, 2, 4, 4, 2, 3), compression='gzip')
         assert case.ctl(d, 'eigen', 'chunked', '--from=' + path).returncode == 0 and is_source(c, V, 0, 1, 0, 'chunked')
+        for dtype in 'f64', 'f32':  # and back
+            out = os.path.join(folder, dtype + '.h5')
+            done = case.ctl(d, 'eigen', 'given', '--vectors-out=' + out, '--dtype=' + dtype)
+            assert done.returncode == 0 and 'written ' + out in done.stdout, done
+            with h5py.File(out) as f:
+                assert f['vectors'].shape == V.shape and np.array_equal(f['vectors'][:] * 8, (V * 8 * 8).astype(f['vectors'].dtype)), 'a work is 8 times as much'
+                assert (f.attrs['name'], f.attrs['kind'], list(f.attrs['dims'])) == ('given', 'laplacian', [4, 4, 4, 4]) and f['vectors'].dtype.itemsize == (16 if dtype == 'f64' else 8)
+        assert case.ctl(d, 'eigen', 'low', '--count=2').returncode == 0
+        done = case.ctl(d, 'eigen', 'low', '--vectors-out=' + os.path.join(folder, 'x'))
+        assert done.returncode == 65 and 'not of time slices' in done.stderr, done
+        assert case.ctl(d, 'eigen', 'low', '--drop').returncode == 0
+        done = case.ctl(d, 'eigen', 'given', '--vectors-out=' + os.path.join(folder, 'no', 'x'))
+        assert done.returncode != 0 and 'cannot be created' in done.stderr, done
+        assert sorted(os.listdir(folder)) == ['f32.h5', 'f64.h5', 'v.h5']
         bad = V.copy()
         bad[1, 1] *= 2
         for words, data, more in (('is not normalised', bad, ()), ('of 5 dimensions', V[0], ()), ('of 6 dimensions', V[..., :2], ()),
