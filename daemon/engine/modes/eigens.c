@@ -175,8 +175,8 @@ static qk_status_t choose(qk_eigens_t *s, qk_err_t *err) {
                              .restarts = p->restarts ? p->restarts : QK_EIGEN_RESTARTS_MAX,
                              .seed = 1};
   if (qk_eigen_is_laplacian(p)) {
-    const bool single = qk_eigen_is_given(p) ? qk_given_bits(s->job.order.memory) == 32
-                                             : p->tol >= coarse;
+    const bool single =
+        qk_eigen_is_given(p) ? qk_given_bits(s->job.order.memory) == 32 : p->tol >= coarse;
     q->kind = QK_LANCZOS_LAPLACIAN;
     q->prec = single ? QK_SINGLE : QK_DOUBLE;
     return QK_OK;

@@ -1,8 +1,8 @@
 /*
  * eigens_job.h: an EIGEN on its way, as eigens.c and eigens_file.c share it. Private to them.
  *
- * The stages: READ (a file that is there), TAKE (vectors of a client), ITERATE, SAVE (a state), COLLECT (into host memory),
- * WRITE (the vectors).
+ * The stages: READ (a file that is there), TAKE (vectors of a client), ITERATE, SAVE (a state),
+ * COLLECT (into host memory), WRITE (the vectors).
  */
 #ifndef QK_ENGINE_EIGENS_JOB_H
 #define QK_ENGINE_EIGENS_JOB_H

@@ -12,7 +12,7 @@ typedef struct qk_eigen_order {
   uint64_t serial;
   char name[QK_EIGEN_NAME_MAX + 1];
   qk_eigen_problem_t problem;
-  qk_link_smear_t links; /* of a Laplacian; problem.links says the same in words */
+  qk_link_smear_t links;             /* of a Laplacian; problem.links says the same in words */
   char memory[QK_SHM_NAME_MAX + 16]; /* of vectors that a client has sent (given.h); "": none */
   bool restore;
   char shm_out[QK_SHM_NAME_MAX + 1], file[QK_PATH_MAX + 1]; /* "": none */
