@@ -170,34 +170,45 @@ static qk_status_t check_digest(qk_given_t *g, qk_err_t *err) {
 
 /* ---- orthonormality -------------------------------------------------------------------------- */
 
-/* A site of a block in double, colour by colour. */
-static void widen(const qk_given_t *g, int block, int64_t local, double re[COLOURS][B],
-                  double im[COLOURS][B]) {
-  const float *from = g->made->part[block] + local * SITE;
-  const float *rest = from + (g->made->h.planes == 2 ? g->geom->local_volume * SITE : 0);
-  const double more = g->made->h.planes == 2 ? 1 : 0;
-  for (int i = 0; i < B; i++)
-    for (int c = 0; c < COLOURS; c++) {
-      const int k = (i * COLOURS + c) * 2;
-      re[c][i] = from[k] + more * rest[k];
-      im[c][i] = from[k + 1] + more * rest[k + 1];
-    }
+/* Some sites of a block in double: a row a site and colour. */
+enum { RUN = 32, ROWS = RUN * COLOURS };
+typedef struct rows {
+  double re[ROWS][B], im[ROWS][B];
+} rows_t;
+
+static void widen(const qk_given_t *g, int block, int64_t first, int64_t sites, rows_t *rows) {
+  const float *from = g->made->part[block] + first * SITE;
+  const int64_t rest = g->made->h.planes == 2 ? g->geom->local_volume * SITE : -1;
+  for (int64_t n = 0; n < sites; n++, from += SITE)
+    for (int i = 0; i < B; i++)
+      for (int c = 0; c < COLOURS; c++) {
+        const float *z = from + (i * COLOURS + c) * 2;
+        rows->re[n * COLOURS + c][i] = rest < 0 ? z[0] : (double)z[0] + z[rest];
+        rows->im[n * COLOURS + c][i] = rest < 0 ? z[1] : (double)z[1] + z[rest + 1];
+      }
 }
 
 /* Sums over the sites [first, until) of the products of blocks b and c: [i][re, im][j]. */
 static void multiply(const qk_given_t *g, int b, int c, int64_t first, int64_t until,
                      double sum[B][2][B]) {
-  double re[2][COLOURS][B], im[2][COLOURS][B];
+  rows_t left, right;
   memset(sum, 0, sizeof(double[B][2][B]));
-  for (int64_t n = first; n < until; n++) {
-    widen(g, b, n, re[0], im[0]);
-    widen(g, c, n, re[1], im[1]);
-    for (int k = 0; k < COLOURS; k++)
-      for (int i = 0; i < B; i++)
+  for (int64_t at = first; at < until; at += RUN) {
+    const int64_t sites = until - at < RUN ? until - at : RUN;
+    widen(g, b, at, sites, &left);
+    widen(g, c, at, sites, &right);
+    for (int i = 0; i < B; i++) { /* sums of one row of the product stay in registers */
+      double re[B], im[B];
+      memcpy(re, sum[i][0], sizeof re);
+      memcpy(im, sum[i][1], sizeof im);
+      for (int64_t k = 0; k < sites * COLOURS; k++)
         for (int j = 0; j < B; j++) {
-          sum[i][0][j] += re[0][k][i] * re[1][k][j] + im[0][k][i] * im[1][k][j];
-          sum[i][1][j] += re[0][k][i] * im[1][k][j] - im[0][k][i] * re[1][k][j];
+          re[j] += left.re[k][i] * right.re[k][j] + left.im[k][i] * right.im[k][j];
+          im[j] += left.re[k][i] * right.im[k][j] - left.im[k][i] * right.re[k][j];
         }
+      memcpy(sum[i][0], re, sizeof re);
+      memcpy(sum[i][1], im, sizeof im);
+    }
   }
 }
 
