@@ -242,6 +242,11 @@ static void save_field(void) {
   save_client("legal-vectors", &m);
   open.count = 4097;
   save_client("wrong-count", &m);
+  dims[0] = dims[1] = dims[2] = 2; /* more vectors than are counted */
+  dims[3] = 1u << 27;
+  open.count = 24;
+  grid[0] = grid[1] = grid[2] = 1;
+  save_client("many-vectors", &m);
 }
 
 static void save_join(void) {

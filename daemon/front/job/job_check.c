@@ -322,6 +322,10 @@ static qk_status_t check_count(const Quark__FieldOpen *open, qk_err_t *err) {
   if (open->count > QK_EIGEN_COUNT_MAX)
     return qk_fail(err, QK_TOO_LARGE, "count = %u is over the limit of %d", open->count,
                    QK_EIGEN_COUNT_MAX);
+  if (open->count > UINT32_MAX / shape.dims[3]) /* they are counted in 32 bit */
+    return qk_fail(err, QK_TOO_LARGE,
+                   "count = %u: with %u time slices there are more than %u vectors", open->count,
+                   shape.dims[3], UINT32_MAX);
   if (open->count <= most) return QK_OK;
   return qk_fail(err, QK_BAD_ARGUMENT,
                  "count = %u: no more than %llu vectors of a time slice are orthogonal",
