@@ -296,7 +296,11 @@ typedef struct quark_params {
    * source whatever else is solved, to the last bit. Needs a daemon that knows it
    * (QUARK_UNSUPPORTED). */
   bool batch_only;
-  bool discard;           /* no download: the results alone are of interest */
+  bool discard; /* no download: the results alone are of interest */
+  /* In place of each solution its products [t][spin][m], complex, with the project_count lowest
+   * eigenvectors of this name, of kind laplacian: quark_eigen.h. Of generated sources. */
+  const char *project;
+  uint32_t project_count;
   quark_smearing_t smear; /* of the source, uploaded or generated. Default: none */
   /* The daemon keeps the solutions for later sources and contractions of this client, until
    * quark_release or expiry. quark_ack does not end this, but after it they cannot be downloaded.

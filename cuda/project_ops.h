@@ -5,6 +5,8 @@
 #ifndef QK_CUDA_PROJECT_OPS_H
 #define QK_CUDA_PROJECT_OPS_H
 
+#include <stddef.h>
+
 #include "cuda/types.h"
 
 #ifdef __cplusplus

@@ -157,6 +157,11 @@ uint64_t qk_eigen_host_bytes(const Quark__EigenProblem *p, const qk_shape_t *sha
   return blocks * BLOCK * (sites / parity) * spinors * (uint64_t)slices * real;
 }
 
+uint64_t qk_projection_bytes(uint32_t count, Quark__Dtype dtype, const qk_shape_t *shape) {
+  const uint64_t real = dtype == QUARK__DTYPE__DTYPE_F64 ? sizeof(double) : sizeof(float);
+  return (uint64_t)shape->dims[3] * 4 * count * 2 * real;
+}
+
 static bool same_links(const Quark__Smearing *a, const Quark__Smearing *b) {
   static const Quark__Smearing NONE = QUARK__SMEARING__INIT;
   if (!a) a = &NONE;

@@ -31,6 +31,9 @@ uint64_t qk_eigen_bytes(const Quark__EigenProblem *problem, const qk_shape_t *sh
 uint64_t qk_eigen_host_bytes(const Quark__EigenProblem *problem, const qk_shape_t *shape,
                              int slices, bool single);
 
+/* A right-hand side of SINK_PROJECT: [t][spin][vector], complex of dtype. */
+uint64_t qk_projection_bytes(uint32_t count, Quark__Dtype dtype, const qk_shape_t *shape);
+
 /* "normal", "gamma5", "laplacian"; NULL: there is no such kind. */
 const char *qk_eigen_kind_name(int kind);
 /* -1: there is no such word. */

@@ -92,6 +92,7 @@ enum {
   QK_FEATURE_SINGLE_RHS = 12, /* single_rhs of SUBMIT */
   QK_FEATURE_EIGEN = 13,      /* EIGEN, EIGEN_DROP; sources that are eigenvectors */
   QK_FEATURE_DEFLATE = 14,    /* deflate of LOAD */
+  QK_FEATURE_PROJECT = 16,    /* SINK_PROJECT */
   QK_FEATURE_VECTORS = 17,    /* FIELD_VECTORS; field of EIGEN */
   QK_FEATURE_DEFLATE_FROM = 18
 };

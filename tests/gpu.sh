@@ -125,10 +125,10 @@ fi
 tests=(test_kernels_hop test_kernels_hop_masks test_kernels_local test_kernels_diag_exp test_kernels_gauge test_kernels_blas test_kernels_multi
   test_kernels_columns test_kernels_vector_block test_kernels_coarse_fields test_kernels_gcr test_kernels_cagcr test_kernels_ratios
   test_kernels_coarse test_kernels_transfer test_kernels_aggregates test_kernels_mg_setup
-  test_kernels_fifth test_kernels_smear test_kernels_device
+  test_kernels_fifth test_kernels_smear test_kernels_project test_kernels_device
   test_conformance_operators test_field test_smear test_gaugefield test_evolve test_operator test_solver
   test_engine_faults test_mg_faults
-  test_smoother test_galerkin test_multigrid_setup test_cycle test_flavours test_doublet test_lanczos test_mg_file test_mg_evolve test_setup test_plan
+  test_smoother test_galerkin test_multigrid_setup test_cycle test_flavours test_doublet test_lanczos test_projector test_mg_file test_mg_evolve test_setup test_plan
   test_mixed test_reference test_peers test_contract test_correlators test_chroma)
 for name in "${tests[@]}"; do
   path=$(program "$name")
@@ -210,6 +210,7 @@ bench_blas=$(program bench_blas)
 bench_evolve=$(program bench_evolve)
 bench_smear=$(program bench_smear)
 bench_contract=$(program bench_contract)
+bench_project=$(program bench_project)
 bench_mg_setup=$(program bench_mg_setup)
 bench_mg=$(program bench_mg)
 sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer 2>/dev/null)
@@ -233,6 +234,9 @@ if [ -n "$sanitizer" ]; then
     fi
     if [ -n "$bench_contract" ]; then
       check "$tool bench_contract" "${run[@]}" "$bench_contract" "${small[@]}" --momenta 1,3
+    fi
+    if [ -n "$bench_project" ]; then
+      check "$tool bench_project" "${run[@]}" "$bench_project" "${small[@]}" --vectors 24
     fi
     if [ -n "$bench_mg_setup" ]; then
       check "$tool bench_mg_setup" "${run[@]}" "$bench_mg_setup" --backend cuda --dims 8x4x4x4 \
@@ -310,6 +314,7 @@ if [ $quick = 0 ]; then
   fi
   if [ -n "$bench_smear" ]; then "$bench_smear" --backend cuda || failed=1; fi
   if [ -n "$bench_contract" ]; then "$bench_contract" --backend cuda || failed=1; fi
+  if [ -n "$bench_project" ]; then "$bench_project" --backend cuda || failed=1; fi
   if [ -n "$bench_mg_setup" ]; then "$bench_mg_setup" --backend cuda || failed=1; fi
   bench_coarse=$(program bench_coarse)
   if [ -n "$bench_coarse" ]; then "$bench_coarse" --backend cuda --seconds 0.05 || failed=1; fi

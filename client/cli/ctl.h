@@ -114,6 +114,6 @@ bool ctl_interrupted(void);
 typedef int ctl_command_fn(int argc, char **argv);
 ctl_command_fn ctl_status, ctl_propagator, ctl_sequential, ctl_solve, ctl_apply, ctl_correlator,
     ctl_fetch, ctl_cancel, ctl_shutdown, ctl_load, ctl_drop, ctl_default, ctl_workflow, ctl_top,
-    ctl_bench, ctl_keygen, ctl_actions, ctl_selftest, ctl_eigen;
+    ctl_bench, ctl_keygen, ctl_actions, ctl_selftest, ctl_eigen, ctl_perambulator;
 
 #endif

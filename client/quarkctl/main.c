@@ -20,6 +20,8 @@ static const struct {
      ctl_workflow},
     {"bench", "put a load on the daemon and measure", ctl_bench},
     {"eigen", "compute eigenvectors, which the daemon keeps", ctl_eigen},
+    {"perambulator", "solve for eigenvectors of time slices, projected onto such",
+     ctl_perambulator},
     {"load", "load a further setup", ctl_load},
     {"actions", "list the fermion actions and their parameters", ctl_actions},
     {"drop", "end a setup", ctl_drop},

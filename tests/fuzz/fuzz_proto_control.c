@@ -10,6 +10,7 @@
 #include "daemon/front/job/job.h"
 #include "daemon/front/state/journal.h"
 #include "proto/control.h"
+#include "proto/eigen_check.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -47,6 +48,10 @@ static void submit(const Quark__Submit *s, uint32_t vectors) {
   promise(s->work != QUARK__WORK__WORK_SOLVE || (s->tol >= 0 && s->tol < 1 && s->max_iter > 0));
   promise(s->work != QUARK__WORK__WORK_SOLVE || s->tol > 0 || s->tol_abs > 0 || s->tol_hq > 0);
   promise(vectors == 1 || s->source != QUARK__SOURCE_KIND__SOURCE_SEQUENTIAL);
+  const bool projects = s->sink == QUARK__SINK__SINK_PROJECT;
+  promise(projects == !!s->project);
+  promise(!projects || (vectors == 1 && s->n_column == s->nrhs && s->n_grid == 0 &&
+                        s->project_count >= 1 && s->project_count <= QK_EIGEN_COUNT_MAX));
   promise((qk_job_check_action(s, &plain, &err) == QK_OK) == (s->flavour >= 0));
   qk_sched_init(&sched);
   if (qk_sched_user_hold(&sched, "user", &terms.user) != QK_OK) return;
@@ -56,6 +61,8 @@ static void submit(const Quark__Submit *s, uint32_t vectors) {
     promise(qk_job_solves(job) ? job->tol == s->tol : job->tol == 0);
     promise(isfinite(job->factor) && job->factor != 0);
     promise(job->flavour == (s->flavour < 0 ? -1 : 1));
+    promise(!projects ||
+            job->field_bytes == qk_projection_bytes(s->project_count, s->dtype, &shape));
     qk_job_destroy(job);
   }
   promise(budget.used == 0 && qk_sched_user_kept(terms.user)->used == 0);

@@ -154,6 +154,22 @@ static void save_works(Quark__ClientMessage *m, Quark__Column *column) {
   column->flavour = flavour;
 }
 
+static void save_projected(const Quark__ClientMessage *m) {
+  Quark__Column point = QUARK__COLUMN__INIT, *points[] = {&point};
+  Quark__Submit *s = m->submit;
+  s->source = QUARK__SOURCE_KIND__SOURCE_POINT;
+  s->sink = QUARK__SINK__SINK_PROJECT;
+  s->source_file = s->sink_file = NULL;
+  s->nrhs = 1;
+  s->n_column = 1;
+  s->column = points;
+  s->project = "low";
+  s->has_project_count = 1;
+  s->project_count = 4;
+  s->flavour = 1;
+  save_client("legal-submit-projected", m);
+}
+
 static void save_submits(Quark__Smearing *smear) {
   Quark__Column column = QUARK__COLUMN__INIT, *columns[2] = {&column, &column};
   column.has_t = column.has_px = column.has_request = column.has_rhs = column.has_gamma = 1;
@@ -207,6 +223,7 @@ static void save_submits(Quark__Smearing *smear) {
   submit.source_file = &from;
   submit.sink_file = &to;
   save_client("legal-submit-files", &m);
+  save_projected(&m);
 }
 
 static void save_field(void) {

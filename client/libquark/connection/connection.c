@@ -76,6 +76,7 @@ static const char *name_of(unsigned feature) {
          : feature == QK_FEATURE_DEFLATE_FROM   ? "deflate_from"
          : feature == QK_FEATURE_EIGEN          ? "eigenvectors"
          : feature == QK_FEATURE_VECTORS        ? "vectors from memory"
+         : feature == QK_FEATURE_PROJECT        ? "project"
          : feature == QK_FEATURE_COLUMN_FLAVOUR ? "flavour in the columns"
          : feature == QK_FEATURE_FIELDS         ? "links from memory"
                                                 : "what was asked for";

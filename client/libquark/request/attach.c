@@ -86,6 +86,8 @@ static bool read_submit(quark_attached_t *a, request_t *r, const Quark__Submit *
   p->detach_ms = m->detach_ms;
   p->smear = smearing_of(m->smear);
   if (m->vectors && !(p->vectors = r->vectors = strdup(m->vectors))) return false;
+  if (m->project && !(p->project = r->project = strdup(m->project))) return false;
+  p->project_count = m->project_count;
   if (!read_file(m->source_file, &r->paths[0], &p->source_file) ||
       !read_file(m->sink_file, &r->paths[1], &p->sink_file))
     return false;

@@ -65,6 +65,7 @@ static void set_column(Quark__Column *m, const quark_column_t *c, quark_source_t
 static Quark__Sink sink_of(const quark_params_t *p) {
   if (p->sink_file.path) return QUARK__SINK__SINK_FILE;
   if (p->keep) return QUARK__SINK__SINK_KEEP;
+  if (p->project) return QUARK__SINK__SINK_PROJECT;
   return p->discard ? QUARK__SINK__SINK_NONE : QUARK__SINK__SINK_DOWNLOAD;
 }
 
@@ -137,6 +138,9 @@ uint8_t *quark__pack_submit(uint64_t number, const quark_params_t *p, const char
   submit.priority = (uint32_t)p->priority;
   submit.source = (Quark__SourceKind)p->source;
   submit.vectors = p->source == QUARK_VECTOR ? (char *)(uintptr_t)p->vectors : NULL;
+  submit.project = (char *)(uintptr_t)p->project;
+  submit.has_project_count = p->project != NULL;
+  submit.project_count = p->project_count;
   submit.column = list;
   submit.n_column = n;
   submit.sink = sink_of(p);

@@ -49,6 +49,7 @@ void quark__request_free(request_t *request) {
   free(request->attached);
   free(request->column);
   free(request->vectors);
+  free(request->project);
   free(request->paths[0]);
   free(request->paths[1]);
   free(request);

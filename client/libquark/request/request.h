@@ -66,7 +66,7 @@ typedef struct request {
   quark_attached_t *attached; /* NULL: submitted by this connection */
   quark_column_t *column;     /* of attached */
   char *paths[2];             /* likewise */
-  char *vectors;              /* likewise */
+  char *vectors, *project;    /* likewise */
   upload_t up;
   download_t *downloads;
   quark_eigen_progress_t eigen; /* of an EIGEN, as told last */

@@ -40,6 +40,9 @@ static quark_code_t check_params(const quark_connection_t *conn, const quark_par
   if (p->sink_file.path && quark__has_grid(p->grid))
     return quark__fail(err, QUARK_BAD_ARGUMENT,
                        "grid and sink_file: solutions that go to a file go whole");
+  if (p->project && (p->sink_file.path || p->keep || p->discard))
+    return quark__fail(err, QUARK_BAD_ARGUMENT,
+                       "project: what is projected cannot be kept, discarded or go to a file");
   if (p->keep && p->discard)
     return quark__fail(err, QUARK_BAD_ARGUMENT,
                        "keep and discard: solutions can be kept or discarded, not both");
@@ -103,6 +106,7 @@ quark_code_t quark__submit_locked(quark_connection_t *conn, request_t *r, const 
 /* What a daemon must know to carry out the request as it is meant. One that knows a feature knows
  * those behind it here, too. */
 static unsigned feature_of(const quark_params_t *params) {
+  if (params->project) return QK_FEATURE_PROJECT;
   if (params->source == QUARK_VECTOR) return QK_FEATURE_EIGEN;
   if (quark__has_grid(params->grid)) return QK_FEATURE_JOIN;
   if (params->batch_only) return QK_FEATURE_SINGLE_RHS;

@@ -16,6 +16,7 @@ from . import source as sources
 from . import terms as term
 from ._quark import ffi, lib
 from .eigen import Eigen
+from .eigen.perambulators import Perambulators
 from .future import Future
 from .handle import Handle
 from .progress import Show, Wish
@@ -61,7 +62,7 @@ def _server_key(given: str) -> str:
     raise ValueError('%s: has no public key: give the file NAME.pub that quarkctl keygen wrote' % given)
 
 
-class Connection(Setups, Eigen):
+class Connection(Setups, Eigen, Perambulators):
     """A connection to quarkd, made by `connect`. Threads may share it; a child of fork may not use it.
 
     patience: seconds that calls wait for a daemon that is full or not ready
@@ -270,8 +271,8 @@ class Connection(Setups, Eigen):
         return [Future(request, i, kind, shape, arrays.as_it_is) for i in range(request.nrhs)]
 
     def _announce(self, source: sources.Source, report: Report, dtype: DTypeLike, keep: bool, keep_for: float, patience: Optional[float],
-                  **terms: Any) -> Tuple[Request, List[sources.Column]]:
-        """A request for the columns of a source."""
+                  project: Optional[Tuple[str, int]] = None, **terms: Any) -> Tuple[Request, List[sources.Column]]:
+        """A request for the columns of a source. project: eigenvectors that solutions are projected onto, and how many."""
         columns = source.columns(report.dims, report.flavours)
         smearing = terms.pop('smearing', None) or source.smearing
         params, texts = term.params(dtype=dtype, nrhs=len(columns), smearing=smearing, **terms)
@@ -281,6 +282,9 @@ class Connection(Setups, Eigen):
         name = ffi.new('char[]', os.fsencode(source.vectors))
         if source.vectors:
             params.vectors = name
+        if project:
+            texts.append(ffi.new('char[]', os.fsencode(project[0])))
+            params.project, params.project_count = texts[-1], project[1]
         request = Request(self._handle, len(columns))
         request.submit(lib.quark_submit, params, self.patience if patience is None else patience)
         del texts

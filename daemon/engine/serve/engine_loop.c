@@ -8,6 +8,7 @@
 #include "daemon/base/mem.h"
 #include "daemon/engine/serve/correlate.h"
 #include "daemon/engine/serve/eigen_rounds.h"
+#include "daemon/engine/serve/entries.h"
 #include "daemon/engine/serve/inflight.h"
 #include "daemon/engine/serve/placement.h"
 #include "daemon/engine/serve/report.h"
@@ -543,6 +544,9 @@ static qk_status_t carry_out(worker_t *w) {
   if (w->round.head.kind == QK_ROUND_LOAD) return load(w);
   if (w->round.head.kind == QK_ROUND_ADOPT) return adopt(w);
   qk_status_t status = QK_OK;
+  if (w->setup != NULL && qk_entries_rest(w->inflight, &w->round))
+    status = qk_loaded_count_memory(w->setup);
+  if (status != QK_OK) return qk_fail(w->err, status, "the ranks could not count memory");
   if (w->round.head.kind == QK_ROUND_CONTRACT) status = contract(w);
   if (w->round.head.kind == QK_ROUND_REFRESH) status = refresh(w);
   return status == QK_OK ? work(w) : status;

@@ -8,6 +8,7 @@
 #include "daemon/base/mem.h"
 #include "daemon/engine/lattice/extent.h"
 #include "daemon/engine/lattice/gamma_basis.h"
+#include "daemon/engine/modes/eigens.h"
 
 qk_status_t qk_entry_explain(const qk_inflight_t *inflight, qk_status_t status, qk_err_t *err) {
   return qk_device_explain(&inflight->setup->dev, status, err);
@@ -50,12 +51,17 @@ void qk_entry_leave_queue(qk_inflight_t *inflight, int entry) {
   inflight->nwaiting = n;
 }
 
+static void close_outputs(qk_inflight_entry_t *entry) {
+  qk_segment_close(&entry->out);
+  qk_object_close(&entry->object);
+}
+
 void qk_entry_refuse(qk_inflight_t *inflight, int i, const qk_err_t *err) {
   qk_inflight_entry_t *entry = &inflight->entry[i];
   if (entry->state == QK_ENTRY_WAITING) qk_entry_leave_queue(inflight, i);
   qk_buffer_drop(entry->buffer);
   entry->buffer = NULL;
-  qk_segment_close(&entry->out);
+  close_outputs(entry);
   entry->result =
       (qk_result_t){.entry = i, .serial = entry->fill.serial, .refused = true, .err = *err};
   entry->state = QK_ENTRY_ENDED;
@@ -81,17 +87,87 @@ void qk_entry_say_basis(const qk_inflight_entry_t *entry, qk_err_t *err) {
 
 bool qk_entry_needs_buffer(const qk_inflight_t *inflight, const qk_inflight_entry_t *entry,
                            bool has_solution) {
-  return entry->fill.shm_out[0] != '\0' && has_solution && qk_staging_exists(inflight->stage);
+  return entry->fill.shm_out[0] != '\0' && !qk_entry_projects(entry) && has_solution &&
+         qk_staging_exists(inflight->stage);
 }
 
-/* From the DeGrand-Rossi basis to that of the fill; a solve of the adjoint has solved for gamma_5
- * times the solution. */
-static void export_matrix(const qk_fill_t *fill, double matrix[4][4][2]) {
-  qk_gamma_basis_export(fill->basis, matrix);
-  if (fill->work != QUARK__WORK__WORK_SOLVE || !fill->dagger) return;
-  for (int i = 0; i < 4; i++)
-    for (int j = 2; j < 4; j++)
-      for (int c = 0; c < 2; c++) matrix[i][j][c] = -matrix[i][j][c];
+static const qk_kept_t *kept_of(const qk_inflight_t *inflight, const qk_fill_t *fill) {
+  const qk_eigens_t *eigens = inflight->setup->eigens;
+  const qk_kept_t *kept = NULL;
+  qk_err_t unknown = {0};
+  const bool is = eigens && qk_eigens_find(eigens, fill->project, &kept, &unknown) == QK_OK;
+  return is ? kept : NULL;
+}
+
+static qk_projection_t projection_of(const qk_fill_t *fill) {
+  qk_projection_t what = {.name = fill->project,
+                          .count = fill->project_count,
+                          .is_double = fill->is_double,
+                          .factor = fill->factor};
+  qk_fill_export(fill, what.matrix);
+  return what;
+}
+
+qk_status_t qk_entry_open(qk_inflight_t *inflight, qk_inflight_entry_t *entry, qk_err_t *verdict,
+                          qk_err_t *err) {
+  const qk_fill_t *fill = &entry->fill;
+  qk_status_t status = QK_OK;
+  if (fill->shm_out[0] == '\0') return QK_OK;
+  if (qk_entry_projects(entry)) {
+    const qk_projection_t what = projection_of(fill);
+    return qk_projector_open(inflight->projector, kept_of(inflight, fill), &what, fill->shm_out,
+                             &entry->object, verdict, err);
+  }
+  status = qk_segment_open(inflight->port->wire, fill->shm_out, fill->is_double,
+                           qk_fill_subset(fill->parity), true, &entry->out, verdict);
+  if (!qk_loses_process(status)) return QK_OK;
+  *err = *verdict;
+  return status;
+}
+
+/* Of entries with the same vectors, n <= QK_PROJECT_RHS. */
+static qk_status_t project(qk_inflight_t *inflight, int n, qk_inflight_entry_t *const entry[],
+                           const qk_field_t *const x[], qk_err_t *err) {
+  qk_projection_t what[QK_PROJECT_RHS] = {{0}};
+  const qk_object_t *object[QK_PROJECT_RHS] = {0};
+  qk_err_t verdict[QK_PROJECT_RHS] = {{0}};
+  for (int i = 0; i < n; i++) {
+    what[i] = projection_of(&entry[i]->fill);
+    object[i] = &entry[i]->object;
+  }
+  const qk_status_t status = qk_projector_run(
+      inflight->projector, kept_of(inflight, &entry[0]->fill), n, what, x, object, verdict, err);
+  for (int i = 0; i < n; i++) qk_entry_end(entry[i], true, &verdict[i]);
+  return status;
+}
+
+static bool same_projection(const qk_inflight_entry_t *a, const qk_inflight_entry_t *b) {
+  return strcmp(a->fill.project, b->fill.project) == 0 &&
+         a->fill.project_count == b->fill.project_count;
+}
+
+static bool is_solved(const qk_inflight_entry_t *entry) {
+  const qk_status_t status = entry->result.err.code;
+  return status == QK_OK || status == QK_NOT_CONVERGED || status == QK_BREAKDOWN;
+}
+
+qk_status_t qk_entries_project(qk_inflight_t *inflight, const int ended[], int n, qk_err_t *err) {
+  qk_status_t status = QK_OK;
+  for (int i = 0; i < n && status == QK_OK; i++) {
+    qk_inflight_entry_t *entry[QK_PROJECT_RHS];
+    const qk_field_t *x[QK_PROJECT_RHS];
+    int m = 0;
+    for (int k = i; k < n && m < QK_PROJECT_RHS; k++) {
+      qk_inflight_entry_t *other = &inflight->entry[ended[k]];
+      if (!qk_entry_projects(other) || other->state != QK_ENTRY_SOLVING || !is_solved(other) ||
+          (m == 0 ? k > i : !same_projection(entry[0], other)))
+        continue;
+      x[m] = qk_solver_solution(other->solver, other->slot);
+      entry[m++] = other;
+    }
+    if (m > 0) status = project(inflight, m, entry, x, err);
+  }
+  return status;
 }
 
 qk_status_t qk_entry_leave(qk_inflight_t *inflight, qk_inflight_entry_t *entry, const qk_field_t *x,
@@ -101,7 +177,8 @@ qk_status_t qk_entry_leave(qk_inflight_t *inflight, qk_inflight_entry_t *entry, 
   double matrix[4][4][2];
   qk_err_t why = {0};
   qk_status_t status = QK_OK;
-  export_matrix(fill, matrix);
+  if (written && qk_entry_projects(entry)) return project(inflight, 1, &entry, &x, err);
+  qk_fill_export(fill, matrix);
   if (qk_entry_needs_buffer(inflight, entry, has_solution)) {
     entry->state = QK_ENTRY_LEAVING;
     return qk_staging_store(inflight->stage, &entry->out, matrix, fill->factor, x, &entry->buffer,
@@ -119,8 +196,32 @@ void qk_entry_end(qk_inflight_entry_t *entry, bool written, const qk_err_t *why)
     entry->result.written = written;
   else
     entry->result.err = *why;
-  qk_segment_close(&entry->out);
+  close_outputs(entry);
   entry->state = QK_ENTRY_ENDED;
+}
+
+/* ---- memory of projections ------------------------------------------------------------------- */
+
+/* Of device memory, that others in the round may want: contractions and smearing take fields. */
+static int64_t wanted(const qk_inflight_t *inflight, const qk_round_t *round) {
+  const int64_t fields = QK_PROJECT_SPARE_FIELDS *
+                         (int64_t)qk_field_bytes(&inflight->setup->geom, QK_DOUBLE, 1, QK_FULL);
+  const qk_round_kind_t kind = round->head.kind;
+  if (kind == QK_ROUND_EIGEN || kind == QK_ROUND_EIGEN_DROP) return INT64_MAX;
+  if (kind == QK_ROUND_CONTRACT) return fields;
+  for (int i = 0; i < round->head.nfill; i++)
+    if (round->fill[i].smear.steps > 0) return fields;
+  return 0;
+}
+
+bool qk_entries_rest(qk_inflight_t *inflight, const qk_round_t *round) {
+  const int64_t bytes = wanted(inflight, round);
+  bool any = false;
+  for (int i = 0; i < qk_loaded_inflight(inflight->setup) && !any; i++)
+    any = inflight->entry[i].state != QK_ENTRY_FREE && qk_entry_projects(&inflight->entry[i]);
+  for (int i = 0; i < round->head.nfill; i++) any |= round->fill[i].project[0] != '\0';
+  if (any) return bytes > 0 && qk_projector_yield(inflight->projector, bytes);
+  return qk_projector_rest(inflight->projector);
 }
 
 /* ---- what its type does not hold of a solution ----------------------------------------------- */

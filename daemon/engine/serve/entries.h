@@ -5,6 +5,7 @@
 #ifndef QK_ENGINE_ENTRIES_H
 #define QK_ENGINE_ENTRIES_H
 
+#include "daemon/engine/modes/projector.h"
 #include "daemon/engine/serve/inflight.h"
 
 typedef enum qk_entry_state {
@@ -18,7 +19,8 @@ typedef enum qk_entry_state {
 typedef struct qk_inflight_entry {
   qk_entry_state_t state;
   qk_fill_t fill;
-  qk_segment_t out; /* open from fill on where the fill has a shm_out */
+  qk_segment_t out; /* open from fill on where the fill has a shm_out that takes the solution ... */
+  qk_object_t object; /* ... or its projection */
   qk_buffer_t
       *buffer; /* WAITING: of the source, once it has begun to come; LEAVING: of the solution */
   qk_solver_t *solver;  /* SOLVING */
@@ -32,6 +34,7 @@ struct qk_inflight {
   qk_loaded_t *setup;
   qk_field_io_t *port;
   qk_staging_t *stage;
+  qk_projector_t *projector;
   double *norms, *norms_host;   /* device, and pinned: [nslot + 1][2] */
   int waiting[QK_INFLIGHT_MAX]; /* entries in the order in which they came */
   int nwaiting;
@@ -56,6 +59,11 @@ static inline bool qk_entry_solves(const qk_inflight_entry_t *entry) {
   return entry->fill.work == QUARK__WORK__WORK_SOLVE;
 }
 
+/* Whether its solution leaves as a projection (modes/projector.h). */
+static inline bool qk_entry_projects(const qk_inflight_entry_t *entry) {
+  return entry->fill.project[0] != '\0';
+}
+
 /* Memory for what the solver sums of solutions of domain wall fermions. */
 qk_status_t qk_entry_make_walls(qk_inflight_t *inflight);
 void qk_entry_free_walls(qk_inflight_t *inflight);
@@ -70,6 +78,18 @@ bool qk_entry_is_staged(const qk_inflight_t *inflight, const qk_inflight_entry_t
 bool qk_entry_is_ready(const qk_inflight_t *inflight, const qk_inflight_entry_t *entry);
 /* Adds the basis that a place in a source is told in, where it is another than that of the fill. */
 void qk_entry_say_basis(const qk_inflight_entry_t *entry, qk_err_t *err);
+
+/* The memory of a fill's shm_out is there, if it has one; and what a projection needs. *verdict:
+ * why not. A status: the process cannot go on. */
+qk_status_t qk_entry_open(qk_inflight_t *inflight, qk_inflight_entry_t *entry, qk_err_t *verdict,
+                          qk_err_t *err);
+/* Those of n entries that project, and have a solution, in solver slots: they end. The same numbers
+ * as one by one, and vectors are read once. A status likewise. */
+qk_status_t qk_entries_project(qk_inflight_t *inflight, const int ended[], int n, qk_err_t *err);
+
+/* Before a round: what projections keep in memory goes if none is in flight, or as far as others
+ * need room. True where it has gone. Not collective. */
+bool qk_entries_rest(qk_inflight_t *inflight, const qk_round_t *round);
 
 /* Whether its solution leaves through a buffer, if it has one. */
 bool qk_entry_needs_buffer(const qk_inflight_t *inflight, const qk_inflight_entry_t *entry,

@@ -57,8 +57,10 @@ qk_status_t qk_inflight_create(qk_loaded_t *setup, qk_field_io_t *port, qk_infli
   }
   s->setup = setup;
   s->port = port;
-  for (int i = 0; i < QK_INFLIGHT_MAX; i++) s->entry[i].out.fd = -1;
-  status = qk_comm_agree(setup->geom.comm, qk_entry_explain(s, make_memory(s), err), err);
+  for (int i = 0; i < QK_INFLIGHT_MAX; i++) s->entry[i].out.fd = s->entry[i].object.fd = -1;
+  status = qk_projector_create(setup, port->wire, &s->projector, err);
+  if (status == QK_OK)
+    status = qk_comm_agree(setup->geom.comm, qk_entry_explain(s, make_memory(s), err), err);
   if (status == QK_OK)
     status =
         qk_staging_create(qk_loaded_fields(setup), port->wire, setup->pinned, QK_PINNED_STAGING,
@@ -78,7 +80,11 @@ void qk_inflight_destroy(qk_inflight_t *inflight) {
   set_beside(inflight, (qk_beside_t){NULL, NULL});
   qk_works_fini(inflight);
   qk_staging_destroy(inflight->stage);
-  for (int i = 0; i < QK_INFLIGHT_MAX; i++) qk_segment_close(&inflight->entry[i].out);
+  qk_projector_destroy(inflight->projector);
+  for (int i = 0; i < QK_INFLIGHT_MAX; i++) {
+    qk_segment_close(&inflight->entry[i].out);
+    qk_object_close(&inflight->entry[i].object);
+  }
   qk_entry_free_walls(inflight);
   if (inflight->norms_host != NULL) s->ops->free_host(s->ctx, inflight->norms_host);
   if (inflight->norms != NULL) s->ops->free(s->ctx, inflight->norms);
@@ -406,15 +412,9 @@ qk_status_t qk_inflight_fill(qk_inflight_t *inflight, int n, const qk_fill_t fil
     qk_err_t verdict = {0};
     QK_ASSERT(entry->state == QK_ENTRY_FREE);
     entry->fill = fill[k];
-    qk_status_t status = QK_OK;
-    if (fill[k].shm_out[0] != '\0')
-      status = qk_segment_open(inflight->port->wire, fill[k].shm_out, fill[k].is_double,
-                               qk_fill_subset(fill[k].parity), true, &entry->out, &verdict);
-    if (qk_loses_process(status)) {
-      *err = verdict;
-      return status;
-    }
-    if (status != QK_OK) {
+    const qk_status_t status = qk_entry_open(inflight, entry, &verdict, err);
+    if (status != QK_OK) return status;
+    if (verdict.code != QK_OK) {
       qk_entry_refuse(inflight, fill[k].entry, &verdict);
       continue;
     }
@@ -530,8 +530,9 @@ static qk_status_t take_result(qk_inflight_t *inflight, int i, double norm2_x, q
 /* The solution leaves the slot, which is free then. */
 static qk_status_t leave_slot(qk_inflight_t *inflight, qk_inflight_entry_t *entry, qk_err_t *err) {
   const qk_field_t *x = qk_solver_solution(entry->solver, entry->slot);
-  const qk_status_t status =
-      qk_entry_leave(inflight, entry, x, has_solution(entry->result.err.code), err);
+  qk_status_t status = QK_OK;
+  if (entry->state == QK_ENTRY_SOLVING) /* not projected */
+    status = qk_entry_leave(inflight, entry, x, has_solution(entry->result.err.code), err);
   qk_solver_clear(entry->solver, entry->slot);
   return status;
 }
@@ -560,12 +561,12 @@ static qk_status_t clear_slots(qk_inflight_t *inflight, qk_err_t *err) {
   const int n = choose_leaving(inflight, ended);
   if (n == 0) return QK_OK;
   qk_status_t status = solution_norms(inflight, ended, n, err);
-  for (int k = 0; k < n && status == QK_OK; k++) {
-    qk_inflight_entry_t *entry = &inflight->entry[ended[k]];
+  for (int k = 0; k < n && status == QK_OK; k++)
     status = take_result(inflight, ended[k], inflight->norms_host[2 * k], err);
-    if (status != QK_OK) return status;
-    status = leave_slot(inflight, entry, err);
-  }
+  if (status != QK_OK) return status;
+  status = qk_entries_project(inflight, ended, n, err);
+  for (int k = 0; k < n && status == QK_OK; k++)
+    status = leave_slot(inflight, &inflight->entry[ended[k]], err);
   return status == QK_OK ? qk_entry_explain(inflight, set_idle_flavours(inflight), err) : status;
 }
 

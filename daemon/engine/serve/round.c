@@ -193,6 +193,14 @@ static qk_status_t parse_source(const Quark__Engine__Fill *m, int vectors, qk_fi
   return status == QK_OK ? parse_smearing(m->smear, &f->smear, err) : status;
 }
 
+void qk_fill_export(const qk_fill_t *fill, double matrix[4][4][2]) {
+  qk_gamma_basis_export(fill->basis, matrix);
+  if (fill->work != QUARK__WORK__WORK_SOLVE || !fill->dagger) return;
+  for (int i = 0; i < 4; i++)
+    for (int j = 2; j < 4; j++)
+      for (int c = 0; c < 2; c++) matrix[i][j][c] = -matrix[i][j][c];
+}
+
 qk_subset_t qk_fill_subset(Quark__Parity parity) {
   if (parity == QUARK__PARITY__PARITY_ALL) return QK_FULL;
   return parity == QUARK__PARITY__PARITY_EVEN ? QK_EVEN : QK_ODD;
@@ -235,6 +243,31 @@ static qk_status_t parse_parity(const Quark__Engine__Fill *m, int vectors, qk_fi
   return QK_OK;
 }
 
+/* Whether the vectors are there, and so many, is asked in projector.c. */
+static qk_status_t parse_project(const Quark__Engine__Fill *m, int vectors, qk_fill_t *f,
+                                 qk_err_t *err) {
+  char why[QK_WHY];
+  if (m->project == NULL) return QK_OK;
+  const qk_status_t status = judge(qk_eigen_check_name("project", m->project, why), why, err);
+  if (status != QK_OK) return status;
+  if (m->project_count < 1 || m->project_count > QK_EIGEN_COUNT_MAX)
+    return qk_fail(err, QK_BAD_ARGUMENT, "project_count = %u: 1 to %d", m->project_count,
+                   QK_EIGEN_COUNT_MAX);
+  if (m->shm_out == NULL) return qk_fail(err, QK_BAD_ARGUMENT, "shm_out: a projection needs it");
+  if (m->parity != QUARK__PARITY__PARITY_ALL)
+    return qk_fail(err, QK_BAD_ARGUMENT, "parity = %d: a projection is of all sites",
+                   (int)m->parity);
+  if (vectors > 1) return qk_fail(err, QK_UNSUPPORTED, "a projection: not for a doublet");
+  f->project_count = (int32_t)m->project_count;
+  return qk_load_text("project", m->project, f->project, sizeof f->project, err);
+}
+
+static qk_status_t parse_ends(const Quark__Engine__Fill *m, int vectors, qk_fill_t *f,
+                              qk_err_t *err) {
+  const qk_status_t status = parse_source(m, vectors, f, err);
+  return status == QK_OK ? parse_project(m, vectors, f, err) : status;
+}
+
 qk_status_t qk_fill_parse(const Quark__Engine__Fill *m, int entries, bool flavours, int vectors,
                           qk_fill_t *fill, qk_err_t *err) {
   qk_fill_t f = {.serial = m->serial,
@@ -273,7 +306,7 @@ qk_status_t qk_fill_parse(const Quark__Engine__Fill *m, int entries, bool flavou
   f.flavour = m->flavour < 0 ? -1 : 1;
   f.entry = (int32_t)m->entry;
   f.max_iter = solves ? (int64_t)m->max_iter : 0;
-  status = parse_source(m, vectors, &f, err);
+  status = parse_ends(m, vectors, &f, err);
   if (status != QK_OK) return status;
   if (m->shm_out != NULL)
     status = qk_load_text("shm_out", m->shm_out, f.shm_out, sizeof f.shm_out, err);

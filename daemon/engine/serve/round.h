@@ -39,6 +39,10 @@ typedef struct qk_fill {
   int32_t gamma;       /* sequential: of gamma.h */
   bool in_double;      /* shm_in; of an upload as is_double */
   qk_smearing_t smear; /* of the source */
+  /* shm_out takes products with eigenvectors, the lowest so many of each slice
+   * (modes/projector.h); "": the solution. */
+  char project[QK_EIGEN_NAME_MAX + 1];
+  int32_t project_count;
   char shm_in[QK_SHM_NAME_MAX + 1];
   qk_slab_t slab;                    /* of an upload */
   char shm_out[QK_SHM_NAME_MAX + 1]; /* empty: the solution goes nowhere */
@@ -57,6 +61,9 @@ typedef struct qk_fill {
   qk_fill_hint_t hint;
 } qk_fill_t;
 
+/* What the solution is to be multiplied with before it leaves: from the DeGrand-Rossi basis to that
+ * of the fill; a solve of the adjoint has solved for gamma_5 times the solution. */
+void qk_fill_export(const qk_fill_t *fill, double matrix[4][4][2]);
 qk_subset_t qk_fill_subset(Quark__Parity parity);
 /* What stands in shm_in. */
 qk_input_t qk_fill_input(const qk_fill_t *fill);

@@ -200,13 +200,15 @@ struct qk_job {
   Quark__Contraction *contraction;     /* NULL: solves */
   Quark__EigenProblem *problem;        /* of eigenvectors, its result; NULL: it is none */
   char vectors[QK_EIGEN_NAME_MAX + 1]; /* eigenvectors that are its sources; "": others are */
-  Quark__FieldOpen *field;             /* NULL: it is no field */
-  qk_link_t field_link;                /* among the fields of the service */
-  qk_field_check_t *checking;          /* NULL: it is not being checked */
-  qk_filing_t *filing;                 /* NULL: neither source nor solutions are files */
-  double accepted_at;                  /* seconds of the loop's clock */
-  double deadline;                     /* likewise; 0: none */
-  int priority;                        /* 0 .. QK_PRIORITY_MAX */
+  char project[QK_EIGEN_NAME_MAX + 1]; /* its results are products with them; "": solutions are */
+  uint32_t project_count;
+  Quark__FieldOpen *field;    /* NULL: it is no field */
+  qk_link_t field_link;       /* among the fields of the service */
+  qk_field_check_t *checking; /* NULL: it is not being checked */
+  qk_filing_t *filing;        /* NULL: neither source nor solutions are files */
+  double accepted_at;         /* seconds of the loop's clock */
+  double deadline;            /* likewise; 0: none */
+  int priority;               /* 0 .. QK_PRIORITY_MAX */
   /* Positions in the stream of the upload: up to where it is in memory, has come, and may come. */
   uint64_t upload_next, upload_due, upload_until;
   int64_t promised;   /* bytes of its upload that the spool does not hold yet (restore.h) */
@@ -234,7 +236,7 @@ qk_status_t qk_job_check_contract(const Quark__Contract *contract, const qk_shap
 qk_status_t qk_job_check_kappa(const Quark__Submit *submit, double kappa, qk_err_t *err);
 qk_status_t qk_job_check_eigen(const Quark__Eigen *eigen, const qk_shape_t *shape, qk_err_t *err);
 qk_status_t qk_job_check_field(const Quark__FieldOpen *open, qk_err_t *err);
-/* Of one field on the wire. */
+/* Of one field on the wire, or of what SINK_PROJECT gives for a right-hand side. */
 uint64_t qk_job_field_bytes(const Quark__Submit *submit, const qk_shape_t *shape);
 /* What the job would charge: structs, sources, solutions. shape: volume < 2^31. */
 int64_t qk_job_cost(const Quark__Submit *submit, const qk_shape_t *shape);

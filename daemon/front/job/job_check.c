@@ -23,9 +23,10 @@ static qk_status_t check_enums(const Quark__Submit *s, qk_err_t *err) {
     return qk_fail(err, QK_BAD_ARGUMENT, "normalisation = %d is outside 0 .. 1", s->normalisation);
   if ((int)s->source < 0 || s->source > QUARK__SOURCE_KIND__SOURCE_VECTOR)
     return qk_fail(err, QK_BAD_ARGUMENT, "source = %d is outside 0 .. 7", s->source);
-  if (s->sink < QUARK__SINK__SINK_DOWNLOAD || s->sink > QUARK__SINK__SINK_FILE)
+  if (s->sink < QUARK__SINK__SINK_DOWNLOAD || s->sink > QUARK__SINK__SINK_PROJECT)
     return qk_fail(err, QK_BAD_ARGUMENT,
-                   "sink = %d: must be 1 (download), 2 (none), 3 (keep) or 4 (file)", s->sink);
+                   "sink = %d: must be 1 (download), 2 (none), 3 (keep), 4 (file) or 5 (project)",
+                   s->sink);
   return QK_OK;
 }
 
@@ -145,6 +146,35 @@ static qk_status_t check_vectors(const Quark__Submit *s, qk_err_t *err) {
   return vector ? say(qk_eigen_check_name("vectors", s->vectors, why), why, err) : QK_OK;
 }
 
+/* What a projection needs, where there is one. Whose vectors they are the service knows. */
+static qk_status_t check_project(const Quark__Submit *s, const qk_shape_t *shape, qk_err_t *err) {
+  char why[QK_WHY];
+  const bool fields = s->source == QUARK__SOURCE_KIND__SOURCE_UPLOAD ||
+                      s->source == QUARK__SOURCE_KIND__SOURCE_FILE;
+  if (s->sink != QUARK__SINK__SINK_PROJECT) {
+    if (!s->project && !s->has_project_count) return QK_OK;
+    return qk_fail(err, QK_BAD_ARGUMENT, "%s: it is for sink = 5 only, not for %d",
+                   s->project ? "project" : "project_count", (int)s->sink);
+  }
+  if (!s->project)
+    return qk_fail(err, QK_BAD_ARGUMENT, "project: sink = 5 needs the name of eigenvectors");
+  if (s->project_count < 1 || s->project_count > QK_EIGEN_COUNT_MAX)
+    return qk_fail(err, QK_BAD_ARGUMENT, "project_count = %u is outside 1 .. %d", s->project_count,
+                   QK_EIGEN_COUNT_MAX);
+  if (fields)
+    return qk_fail(err, QK_BAD_ARGUMENT,
+                   "source = %d: with sink = 5 sources are generated; keep the solution of this "
+                   "one (sink = 3), and project that (source = 5, work = 7)",
+                   (int)s->source);
+  if (s->parity != QUARK__PARITY__PARITY_ALL)
+    return qk_fail(err, QK_BAD_ARGUMENT, "parity = %d: a projection (sink = 5) is of all sites",
+                   (int)s->parity);
+  if (s->n_grid > 0)
+    return qk_fail(err, QK_BAD_ARGUMENT, "grid: what is projected (sink = 5) goes whole");
+  const qk_status_t status = check_usual(shape, "a projection (sink = 5)", err);
+  return status != QK_OK ? status : say(qk_eigen_check_name("project", s->project, why), why, err);
+}
+
 static qk_status_t check_grid(const Quark__Submit *s, const qk_shape_t *shape, qk_err_t *err) {
   if (s->n_grid > 0 && s->sink == QUARK__SINK__SINK_FILE)
     return qk_fail(err, QK_BAD_ARGUMENT, "grid: solutions that go to a file (sink 4) go whole");
@@ -166,6 +196,7 @@ qk_status_t qk_job_check(const Quark__Submit *s, const qk_shape_t *shape, qk_err
   if (status == QK_OK && s->source == QUARK__SOURCE_KIND__SOURCE_SEQUENTIAL)
     status = check_usual(shape, "a sequential source", err);
   if (status == QK_OK) status = check_vectors(s, err);
+  if (status == QK_OK) status = check_project(s, shape, err);
   if (status == QK_OK) status = check_grid(s, shape, err);
   if (status != QK_OK) return status;
   return check_columns(s, shape, err);

@@ -47,6 +47,8 @@ static int64_t overhead_eigen(const Quark__Eigen *eigen) {
 
 uint64_t qk_job_field_bytes(const Quark__Submit *submit, const qk_shape_t *shape) {
   const uint64_t real = submit->dtype == QUARK__DTYPE__DTYPE_F64 ? 8 : 4;
+  if (submit->sink == QUARK__SINK__SINK_PROJECT)
+    return qk_projection_bytes(submit->project_count, submit->dtype, shape);
   const uint64_t bytes = qk_shape_sites(shape) * shape->site_reals * real;
   return submit->parity == QUARK__PARITY__PARITY_ALL ? bytes : bytes / 2;
 }
@@ -190,6 +192,8 @@ void qk_job_release_memory(qk_job_t *job) {
 static bool copy_source(qk_job_t *job, const Quark__Submit *submit) {
   job->source = submit->source;
   if (submit->vectors) snprintf(job->vectors, sizeof job->vectors, "%s", submit->vectors);
+  if (submit->project) snprintf(job->project, sizeof job->project, "%s", submit->project);
+  job->project_count = submit->project_count;
   if (submit->smear && submit->smear->steps > 0 &&
       !(job->smear = (Quark__Smearing *)qk_control_copy(&submit->smear->base)))
     return false;
@@ -252,7 +256,10 @@ qk_status_t qk_job_create(const Quark__Submit *submit, const qk_terms_t *terms, 
   const int64_t cost = qk_job_cost(submit, terms->shape), kept = keep ? submit->nrhs * bytes : 0;
   qk_status_t status = check_room(terms, cost, kept, err);
   if (status != QK_OK) return status;
-  qk_job_t *job = allocate(submit->nrhs, has_sources(submit->source), submit->sink, terms);
+  /* what is projected goes as solutions go that are downloaded */
+  const bool project = submit->sink == QUARK__SINK__SINK_PROJECT;
+  qk_job_t *job = allocate(submit->nrhs, has_sources(submit->source),
+                           project ? QUARK__SINK__SINK_DOWNLOAD : submit->sink, terms);
   if (!job || !copy_source(job, submit) || !copy_message(job, &submit->base)) {
     if (job) qk_job_release_memory(job);
     return qk_fail(err, QK_NO_MEMORY, "no memory for a request of %u right-hand sides",

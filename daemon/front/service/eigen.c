@@ -175,7 +175,8 @@ typedef struct users {
 static void count_users(qk_service_t *service, qk_job_t *job, void *arg) {
   users_t *users = arg;
   (void)service;
-  if (strcmp(job->vectors, users->name) == 0) users->open += job->nrhs - job->ended;
+  if (strcmp(job->vectors, users->name) == 0 || strcmp(job->project, users->name) == 0)
+    users->open += job->nrhs - job->ended;
 }
 
 static qk_status_t check_drop(qk_setup_t *setup, const qk_eigen_set_t *set,
@@ -339,13 +340,22 @@ static qk_status_t bind_problem(qk_job_t *job, qk_err_t *err) {
   return status;
 }
 
+/* The set that a field of a request names; NULL with the reason. */
+static const qk_eigen_set_t *named(const qk_job_t *job, const char *field, const char *name,
+                                   qk_err_t *err) {
+  const qk_eigen_set_t *set = qk_eigen_find(job->setup, name);
+  if (!set) {
+    say_unknown(job->setup, field, name, err);
+    return NULL;
+  }
+  if (set->state != QUARK__EIGEN_STATE__EIGEN_MAKING) return set;
+  qk_fail(err, QK_BUSY, "%s = %s: they are being made: wait for their request", field, name);
+  return NULL;
+}
+
 static qk_status_t bind_sources(const qk_job_t *job, qk_err_t *err) {
-  const qk_eigen_set_t *set = qk_eigen_find(job->setup, job->vectors);
-  if (job->ended == job->nrhs) return QK_OK;
-  if (!set) return say_unknown(job->setup, "vectors", job->vectors, err);
-  if (set->state == QUARK__EIGEN_STATE__EIGEN_MAKING)
-    return qk_fail(err, QK_BUSY, "vectors = %s: they are being made: wait for their request",
-                   job->vectors);
+  const qk_eigen_set_t *set = named(job, "vectors", job->vectors, err);
+  if (!set) return err->code;
   const bool slices = set->problem->kind == QUARK__EIGEN_KIND__EIGEN_LAPLACIAN;
   for (uint32_t i = 0; i < job->nrhs; i++) {
     const Quark__Column *c = &job->column[i];
@@ -359,9 +369,26 @@ static qk_status_t bind_sources(const qk_job_t *job, qk_err_t *err) {
   return QK_OK;
 }
 
+static qk_status_t bind_project(const qk_job_t *job, qk_err_t *err) {
+  const qk_eigen_set_t *set = named(job, "project", job->project, err);
+  if (!set) return err->code;
+  const Quark__EigenProblem *p = set->problem;
+  if (p->kind != QUARK__EIGEN_KIND__EIGEN_LAPLACIAN)
+    return qk_fail(err, QK_BAD_ARGUMENT,
+                   "project = %s: its eigenvectors are of kind %s; a projection is onto those of "
+                   "time slices, of kind laplacian",
+                   job->project, qk_eigen_kind_name((int)p->kind));
+  if (job->project_count > p->count)
+    return qk_fail(err, QK_BAD_ARGUMENT, "project_count = %u: %s has %u vectors of each time slice",
+                   job->project_count, job->project, p->count);
+  return QK_OK;
+}
+
 qk_status_t qk_eigen_bind(qk_job_t *job, qk_err_t *err) {
   if (job->problem) return bind_problem(job, err);
-  return job->vectors[0] && !job->joined ? bind_sources(job, err) : QK_OK;
+  if (job->joined || job->ended == job->nrhs) return QK_OK;
+  const qk_status_t status = job->vectors[0] ? bind_sources(job, err) : QK_OK;
+  return status == QK_OK && job->project[0] ? bind_project(job, err) : status;
 }
 
 void qk_eigen_ended(const qk_rhs_t *rhs) {
@@ -405,10 +432,10 @@ void qk_eigen_feed(qk_setup_t *setup) {
   }
 }
 
-bool qk_eigen_is_there(qk_service_t *service, qk_rhs_t *rhs) {
-  const qk_job_t *job = rhs->job;
-  if (!job->vectors[0]) return true;
-  const qk_eigen_set_t *set = qk_eigen_find(job->setup, job->vectors);
+/* As qk_eigen_is_there, of one name. */
+static bool is_there(qk_service_t *service, qk_rhs_t *rhs, const char *name) {
+  if (!name[0]) return true;
+  const qk_eigen_set_t *set = qk_eigen_find(rhs->job->setup, name);
   if (set && set->state == QUARK__EIGEN_STATE__EIGEN_KEPT) return true;
   if (set) {
     qk_queue_wait_until(rhs, qk_service_now(service) + LOOK_AGAIN);
@@ -417,6 +444,11 @@ bool qk_eigen_is_there(qk_service_t *service, qk_rhs_t *rhs) {
   qk_queue_end(service, rhs, QK_NOT_FOUND, "its eigenvectors were lost with the engine");
   qk_queue_settle(rhs);
   return false;
+}
+
+bool qk_eigen_is_there(qk_service_t *service, qk_rhs_t *rhs) {
+  const qk_job_t *job = rhs->job;
+  return is_there(service, rhs, job->vectors) && is_there(service, rhs, job->project);
 }
 
 void qk_eigen_measure(qk_eigen_set_t *set, const Quark__Engine__EigenDone *done) {

@@ -43,8 +43,9 @@ qk_status_t qk_eigen_check_room(const qk_setup_t *setup, const Quark__EigenProbl
 /* Host memory of the sets of all setups; of those that no engine has told of yet at most. */
 int64_t qk_eigen_memory(const qk_service_t *service);
 /* A new job, or one that is back from the journal: the set of its EIGEN is there from now on; the
- * one whose vectors are its sources is. Errors: QK_NOT_FOUND, QK_BAD_ARGUMENT (a number beyond the
- * last), QK_BUSY (it is being made), QK_NO_MEMORY, and those of qk_eigen_may_have. */
+ * ones whose vectors are its sources, or that it projects onto, are. Errors: QK_NOT_FOUND,
+ * QK_BAD_ARGUMENT (a number beyond the last, or a projection onto another kind), QK_BUSY (it is
+ * being made), QK_NO_MEMORY, and those of qk_eigen_may_have. */
 qk_status_t qk_eigen_bind(qk_job_t *job, qk_err_t *err);
 /* The right-hand side of an EIGEN has ended. */
 void qk_eigen_ended(const qk_rhs_t *rhs);
@@ -58,8 +59,8 @@ qk_setup_t *qk_eigen_drop(qk_service_t *service, const qk_viewer_t *viewer,
 void qk_eigen_return(qk_setup_t *setup);
 /* Asks for the next set, if there is one and the engine does nothing of the kind. */
 void qk_eigen_feed(qk_setup_t *setup);
-/* Whether the sources of rhs, which is about to go to the engine, are there; else it has been put
- * aside for a moment, or ended. */
+/* Whether the vectors that rhs needs, which is about to go to the engine, are there; else it has
+ * been put aside for a moment, or ended. */
 bool qk_eigen_is_there(qk_service_t *service, qk_rhs_t *rhs);
 /* What the engine says of the set that it has made or read. */
 void qk_eigen_measure(qk_eigen_set_t *set, const Quark__Engine__EigenDone *done);

@@ -172,6 +172,12 @@ static void submit(const qk_server_t *server, const qk_session_t *session, int i
     s.source = QUARK__SOURCE_KIND__SOURCE_VECTOR;
     s.vectors = number == 99 ? NULL : eigen_name(number);
   }
+  if (kind % 64 >= 44 && number % 3 == 1) { /* projected, or wrongly so */
+    s.sink = QUARK__SINK__SINK_PROJECT;
+    s.project = number == 97 ? NULL : eigen_name(much);
+    s.has_project_count = number != 94;
+    s.project_count = number == 91 ? UINT32_MAX : 1 + much % 8u;
+  }
   if (kind & 64 && kind & 32) {
     smear.alpha = 0.5;
     smear.steps = 3;

@@ -229,6 +229,8 @@ class Peer:
         if r.random() < 0.1:
             s.sink = qk.SINK_FILE
             s.sink_file.CopyFrom(self.file(1))
+        if r.random() < 0.05:  # of vectors that are not there
+            s.sink, s.project, s.project_count = qk.SINK_PROJECT, r.choice(['low', '', '../x']), r.choice([0, 4, 2 ** 32 - 1])
         if r.random() < 0.1:
             s.smear.CopyFrom(self.smearing())
         if r.random() < 0.05:

@@ -11,7 +11,7 @@ FAKE_LOAD in the environment says what LOAD meets: ok, refuse (LOAD_FAILED), mut
 digest by generation (change). FAKE_BEFORE is the number of engines that fronts before this one have had. FAKE_GO names a fifo: a refusal, the checkpoint, or a solve
 with WHEN_TOLD waits until it is written to.
 Eigenvectors: the space of an EIGEN is its action less its count (HOLD; DIE at restart 2, HOLD_ONCE: so does the first engine; WHEN_TOLD: HOLD by the first engine; ODD_STATUS; FATAL: refused; STALE_SERIAL), else eigenvalue i is
-(i + 1) / 8 with a residual of 1e-9; a file, if there is one, keeps the problem, and lets it go on from the restart that it notes. A source that is an eigenvector has its number, t, spin and slice
+(i + 1) / 8 with a residual of 1e-9; what is projected onto them is `projection`; a file, if there is one, keeps the problem, and lets it go on from the restart that it notes. A source that is an eigenvector has its number, t, spin and slice
 in numbers 9 to 12; but of vectors that a client sent, whose action is their tolerance in units of 1e-4 and whose values are 0, it is what was sent.
 FAKE_BULK is how many bytes its plan of memory has. FAKE_ADOPT says that it outlives its front, for 60 s, and what ADOPT meets: yes, mute (no answer),
 version (HELLO of another one), die, fatal (FATAL in place of HELLO), or stale (it has another LOAD than its front thinks). FAKE_SAYS is written to stderr at the start.
@@ -42,6 +42,13 @@ def correlators(contraction, a, b, t_extent):
     """0, 1, 2, ... plus 1000 times the sum of the columns' first numbers, those of b times 100."""
     count = sum(NUMBERS[c.kind] for c in contraction.channel) * max(1, len(contraction.momentum) // 3) * t_extent
     return np.arange(count) + 1000 * (sum(x[0] for x in a) + 100 * sum(x[0] for x in b)) + 0j
+
+
+def projection(x, fill, t_extent):
+    """0, 1, 2, ... times i plus the seed and, of a source that is an eigenvector, 1000 times its number, 100 times t, 10 times the spin."""
+    count = t_extent * 4 * fill.project_count
+    vector = np.dot(x[9:12], [1000, 100, 10]) if fill.source == qk.SOURCE_VECTOR else 0
+    return (x[0] + vector + 1j * np.arange(count)).astype(x.dtype)
 
 
 def wall_sums(seed, times):
@@ -211,6 +218,9 @@ class FakeEngine:
         if fill.flavour < 0:
             x = -x
         x = (1 + fill.work) * (1j if fill.dagger else 1) * 3 ** fill.schur * (1 + 0.5 * fill.parity) * x
+        if fill.HasField('project'):
+            assert fill.project in self.kept and not fill.parity, (fill.project, self.kept)
+            x = projection(x, fill, self.dims[3])
         if fill.HasField('shm_out'):
             assert os.path.getsize('/dev/shm' + fill.shm_out) == x.nbytes
             out = x if fill.factor == 1 else (fill.factor * x).astype(x.dtype)

@@ -250,6 +250,44 @@ Test(libquark, a_digest_of_vectors_is_the_sum_of_those_of_its_sites) {
   cr_expect(whole == widened && whole == parts && whole != other);
 }
 
+Test(libquark, projections_are_asked_of_daemons_that_know_them) {
+  const quark_column_t column = {.t = 1};
+  quark_params_t p;
+  quark_error_t err;
+  quark_attached_t a;
+  uint64_t request;
+  quark_params_init(&p);
+  p.source = QUARK_POINT;
+  p.column = &column;
+  p.project = "low";
+  p.project_count = 12;
+  lq_fake.script.feature = QK_FEATURE_EIGEN;
+  quark_connection_t *conn = lq_connect(NULL);
+  cr_expect_eq(quark_submit(conn, &p, &request, NULL, &err), QUARK_UNSUPPORTED);
+  cr_expect(strstr(err.text, "too old for project"), "%s", err.text);
+  cr_expect_eq(lq_fake.submits, 0);
+  quark_close(conn);
+  lq_fake.script.feature = lq_fake.script.later_feature = QK_FEATURE_PROJECT;
+  conn = lq_connect(NULL);
+  cr_assert_eq(quark_submit(conn, &p, &request, NULL, &err), QUARK_OK, "%s", err.text);
+  const Quark__Submit *s = lq_fake.last->submit;
+  cr_expect(s->sink == QUARK__SINK__SINK_PROJECT && s->project_count == 12);
+  cr_expect_str_eq(s->project, "low");
+  cr_assert_eq(quark_attach(conn, request, &a, &err), QUARK_OK, "%s", err.text);
+  cr_expect(a.params.project_count == 12 && !a.params.keep && !a.params.discard);
+  cr_expect_str_eq(a.params.project, "low");
+  const int wrong = 3;
+  for (int i = 0; i < wrong; i++) {
+    quark_params_t bad = p;
+    bad.keep = i == 0;
+    bad.discard = i == 1;
+    bad.sink_file.path = i == 2 ? "/x" : NULL;
+    cr_expect_eq(quark_submit(conn, &bad, &request, NULL, &err), QUARK_BAD_ARGUMENT);
+    cr_expect(strstr(err.text, "project: what is projected cannot be kept"), "%s", err.text);
+  }
+  quark_close(conn);
+}
+
 Test(libquark, eigenvectors_are_listed) {
   lq_fake.script.feature = QK_FEATURE_EIGEN;
   quark_connection_t *conn = lq_connect(NULL);
