@@ -48,7 +48,8 @@ Test(json, holds_every_kind_of_field) {
       "\"iterations_per_digit_first\":null,\"checkpoint_writing\":null,"
       "\"origin\":null,\"origin_trouble\":null},"
       "\"action\":null,\"parameter\":[],\"site_reals\":null,\"columns\":null,\"checksum_ignored\":"
-      "null,\"clock\":[],\"eigen\":[],\"deflation\":null,\"deflate\":null}");
+      "null,\"clock\":[],\"eigen\":[],\"deflation\":null,\"deflate\":null,"
+      "\"deflate_from\":null}");
   free(text);
   json_decref(o);
 }
