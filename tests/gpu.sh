@@ -128,7 +128,7 @@ tests=(test_kernels_hop test_kernels_hop_masks test_kernels_local test_kernels_d
   test_kernels_fifth test_kernels_smear test_kernels_project test_kernels_device
   test_conformance_operators test_field test_smear test_gaugefield test_evolve test_operator test_solver
   test_engine_faults test_mg_faults
-  test_smoother test_galerkin test_multigrid_setup test_cycle test_flavours test_doublet test_lanczos test_projector test_mg_file test_mg_evolve test_setup test_plan
+  test_smoother test_galerkin test_multigrid_setup test_cycle test_flavours test_doublet test_lanczos test_laplacian test_projector test_mg_file test_mg_evolve test_setup test_plan
   test_mixed test_reference test_peers test_contract test_correlators test_chroma)
 for name in "${tests[@]}"; do
   path=$(program "$name")

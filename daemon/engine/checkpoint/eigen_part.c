@@ -14,24 +14,30 @@ int64_t qk_eigen_part_floats(const qk_geom_t *geom, const qk_eigen_header_t *h) 
   return (int64_t)h->planes * h->vectors * local_sites(geom, h) * qk_eigen_site_floats(h);
 }
 
-/* Sites of a field of one vector in single, and plain floats in host memory. */
-static qk_status_t move(const qk_field_t *f, void *room, float *host, bool to_field) {
+/* Sites [first, end) of a field of one vector in single, and plain floats in host memory. */
+static qk_status_t move_some(const qk_field_t *f, int64_t first, int64_t end, void *room,
+                             float *host, bool to_field) {
   const qk_device_t *dev = f->dev;
   const int64_t site = (int64_t)f->v.nrhs * COLUMN, most = PIECE / (site * (int64_t)sizeof(float));
-  for (int64_t n = 0; n < f->v.nsites && qk_dev_ok(dev); n += most) {
-    const int64_t take = f->v.nsites - n < most ? f->v.nsites - n : most;
+  for (int64_t n = first; n < end && qk_dev_ok(dev); n += most) {
+    const int64_t take = end - n < most ? end - n : most;
     const size_t bytes = (size_t)(take * site) * sizeof(float);
     const qk_sites_args_t args = {dev->geom->lat, f->v, QK_SINGLE, room, n, take};
+    float *here = host + (n - first) * site;
     if (to_field) {
-      qk_dev_copy(dev, room, host + n * site, bytes, QK_COPY_TO_DEVICE);
+      qk_dev_copy(dev, room, here, bytes, QK_COPY_TO_DEVICE);
       if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->sites_set(dev->ctx, &args));
     } else {
       qk_dev_note(dev, dev->ops->sites_get(dev->ctx, &args));
-      qk_dev_copy(dev, host + n * site, room, bytes, QK_COPY_TO_HOST);
+      qk_dev_copy(dev, here, room, bytes, QK_COPY_TO_HOST);
     }
     qk_dev_sync(dev);
   }
   return qk_dev_status(dev);
+}
+
+static qk_status_t move(const qk_field_t *f, void *room, float *host, bool to_field) {
+  return move_some(f, 0, f->v.nsites, room, host, to_field);
 }
 
 /* What a move needs: a piece of plain floats, and for double a field in single. */
@@ -144,16 +150,6 @@ static void pick(const float *plane, int64_t sites, int column, float *to) {
     memcpy(to + n * COLUMN, plane + n * SITE + column * COLUMN, COLUMN * sizeof *to);
 }
 
-/* A spinor field's share of the time slices [first, end) of a plane of a Laplacian. */
-static void pick_colours(const float *plane, const qk_geom_t *geom, int column, int first, int end,
-                         int spin, float *to) {
-  const int64_t slice = geom->local_volume / geom->lat.l[3];
-#pragma omp parallel for schedule(static)
-  for (int64_t n = first * slice; n < end * slice; n++)
-    memcpy(to + n * COLUMN + spin * COLOURS, plane + n * LAPLACIAN + column * COLOURS,
-           COLOURS * sizeof *to);
-}
-
 /* The field takes both planes of one column. */
 static qk_status_t set_planes(const qk_field_t *field, float *const own[2]) {
   rooms_t r;
@@ -186,32 +182,47 @@ qk_status_t qk_eigen_part_column(const qk_eigen_header_t *h, const float *part, 
   return qk_comm_agree(geom->comm, status, NULL);
 }
 
-static qk_status_t set_slices(const qk_eigen_header_t *h, const float *part, int column, int t,
-                              int spin, const qk_field_t *field, float *picked) {
-  const qk_geom_t *geom = field->dev->geom;
-  const int64_t sites = geom->local_volume;
-  const int offset = geom->lat.offset[3], here = t - offset;
-  float *own[2] = {picked, picked + sites * COLUMN};
-  memset(picked, 0, 2 * (size_t)(sites * COLUMN) * sizeof *picked);
-  for (int p = 0; p < h->planes; p++) {
-    const float *plane = part + p * sites * LAPLACIAN;
-    if (t < 0)
-      pick_colours(plane, geom, column, 0, geom->lat.l[3], spin, own[p]);
-    else if (here >= 0 && here < geom->lat.l[3])
-      pick_colours(plane, geom, column, here, here + 1, spin, own[p]);
+/* Sites [first, end) of a plane of a Laplacian, as spinors. */
+static void pick_colours(const float *plane, int64_t first, int64_t end, int column, int spin,
+                         float *to) {
+#pragma omp parallel for schedule(static)
+  for (int64_t n = first; n < end; n++)
+    memcpy(to + (n - first) * COLUMN + spin * COLOURS, plane + n * LAPLACIAN + column * COLOURS,
+           COLOURS * sizeof *to);
+}
+
+/* Nothing of the field but these sites is moved. picked: them, zeros. */
+static qk_status_t set_sites(const qk_eigen_header_t *h, const float *part, int column, int spin,
+                             int64_t first, int64_t end, const qk_field_t *field, float *picked) {
+  rooms_t r;
+  qk_status_t status = open_rooms(&r, field);
+  blas(&r, QK_BLAS_ZERO, (qk_blas_args_t){.f = {field->v}});
+  for (int p = 0; p < h->planes && !status; p++) {
+    pick_colours(part + p * field->v.nsites * LAPLACIAN, first, end, column, spin, picked);
+    blas(&r, QK_BLAS_ZERO, (qk_blas_args_t){.f = {r.single->v}});
+    status = move_some(r.single, first, end, r.plain, picked, true);
+    blas(&r, QK_BLAS_ADD, (qk_blas_args_t){.f = {field->v, r.single->v}});
+    qk_dev_sync(r.dev);
   }
-  return set_planes(field, own);
+  status = status ? status : qk_dev_status(r.dev);
+  close_rooms(&r);
+  return status;
 }
 
 qk_status_t qk_eigen_part_slices(const qk_eigen_header_t *h, const float *part, int column, int t,
                                  int spin, const qk_field_t *field) {
   const qk_geom_t *geom = field->dev->geom;
+  const int64_t slice = geom->local_volume / geom->lat.l[3];
+  const int here = t - geom->lat.offset[3];
+  const bool has = t < 0 || (here >= 0 && here < geom->lat.l[3]);
+  const int64_t first = t < 0 || !has ? 0 : here * slice;
+  const int64_t end = !has ? 0 : t < 0 ? geom->local_volume : first + slice;
   const bool fits = qk_eigen_is_laplacian(&h->problem) && field->v.prec == QK_DOUBLE &&
                     field->v.nrhs == 1 && field->v.subset == QK_FULL && column < 8 && spin < 4;
-  float *picked = qk_malloc(2 * (size_t)(geom->local_volume * COLUMN) * sizeof *picked);
+  float *picked = qk_calloc((size_t)((end - first) * COLUMN) + 1, sizeof *picked);
   qk_status_t status = !fits     ? QK_BAD_ARGUMENT
                        : !picked ? QK_NO_MEMORY
-                                 : set_slices(h, part, column, t, spin, field, picked);
+                                 : set_sites(h, part, column, spin, first, end, field, picked);
   qk_free(picked);
   return qk_comm_agree(geom->comm, status, NULL);
 }

@@ -119,7 +119,7 @@ static qk_status_t copy_blocks(qk_projector_t *p, const qk_kept_t *kept, int nbl
   if (status != QK_OK) return status;
   const int64_t field = (int64_t)qk_field_bytes(&s->geom, QK_DOUBLE, 1, QK_FULL);
   const int64_t keep = info.memory_total / MARGIN + QK_PROJECT_SPARE_FIELDS * field;
-  if (qk_eigens_busy(s->eigens)) return QK_DEVICE_MEMORY; /* they take what there is */
+  if (s->eigens && qk_eigens_busy(s->eigens)) return QK_DEVICE_MEMORY; /* they take what there is */
   if (info.memory_free - keep < (int64_t)bytes * nblock) return QK_DEVICE_MEMORY;
   for (int b = 0; b < nblock && status == QK_OK; b++) {
     status = s->ops->alloc(s->ctx, bytes, (void **)&p->copy[b]);
