@@ -297,8 +297,7 @@ typedef struct quark_params {
    * (QUARK_UNSUPPORTED). */
   bool batch_only;
   bool discard; /* no download: the results alone are of interest */
-  /* In place of each solution its products [t][spin][m], complex, with the project_count lowest
-   * eigenvectors of this name, of kind laplacian: quark_eigen.h. Of generated sources. */
+  /* In place of solutions their products with so many eigenvectors of a name: quark_eigen.h */
   const char *project;
   uint32_t project_count;
   quark_smearing_t smear; /* of the source, uploaded or generated. Default: none */
@@ -306,8 +305,7 @@ typedef struct quark_params {
    * quark_release or expiry. quark_ack does not end this, but after it they cannot be downloaded.
    */
   bool keep;
-  uint64_t
-      keep_ms; /* they expire so long after their last use. 0, the default: the daemon's limit */
+  uint64_t keep_ms; /* they expire so long after their last use; 0: the daemon's limit */
   /* The request outlives the connection. Its results wait so long for a connection with this client
    * id to attach to it. 0, the default: the request ends with the connection. */
   uint64_t detach_ms;

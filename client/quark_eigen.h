@@ -52,9 +52,10 @@ QUARK_API void quark_eigen_params_init(quark_eigen_params_t *params);
  * not end well there are none. Errors: those of quark_submit, QUARK_BAD_ARGUMENT (the name is
  * taken), QUARK_BUSY (there are as many names as the setup, or the user, may have).
  *
- * To have solutions projected onto those of time slices (distillation), quark_submit with `project`
- * and `project_count`: tau[t][spin][m] = sum_x v_m(t,x)^+ x(t,x) takes the place of a solution x.
- * An older daemon is not asked: QUARK_UNSUPPORTED.
+ * To have solutions projected onto the lowest project_count of LAPLACIAN (distillation),
+ * quark_submit with `project` and `project_count`, of generated sources: in place of a solution x
+ * tau[t][spin][m] = sum_x v_m(t,x)^+ x(t,x), field_bytes of complex numbers of dtype. An older
+ * daemon is not asked: QUARK_UNSUPPORTED.
  *
  * To download vectors, or solve for them, quark_submit with source QUARK_VECTOR: `vectors` of the
  * params is the name, `vector` of a column the number from the lowest; work QUARK_WORK_SMEAR gives

@@ -21,6 +21,7 @@ static const qk_h5attr_t ATTRIBUTES[] = {
     QK_H5ATTR(qk_perammeta_t, count, QK_H5_INT, 1),
     QK_H5ATTR(qk_perammeta_t, flavour, QK_H5_INT, 1),
     QK_H5ATTR_TEXT(qk_perammeta_t, vectors),
+    QK_H5ATTR_TEXT(qk_perammeta_t, vectors_digest),
     QK_H5ATTR(qk_perammeta_t, lowest, QK_H5_REAL, 1),
     QK_H5ATTR(qk_perammeta_t, highest, QK_H5_REAL, 1),
     QK_H5ATTR(qk_perammeta_t, vector_residual, QK_H5_REAL, 1),

@@ -30,6 +30,7 @@ typedef struct qk_perammeta {
   int32_t count;                           /* vectors of a time slice */
   int32_t flavour;                         /* as in h5meta.h */
   char vectors[72];                        /* their name with the daemon */
+  char vectors_digest[32];                 /* of those that a client has sent */
   double lowest, highest, vector_residual; /* what the daemon says of them: tells sets apart */
   char action[QK_OPERATOR_TEXT];           /* of the operator, canonical (h5meta.h) */
   char basis[32], normalisation[16];

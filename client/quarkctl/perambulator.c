@@ -140,6 +140,7 @@ static void describe(const run_t *run, qk_perammeta_t *meta) {
   meta->count = (int32_t)count_of(run);
   meta->flavour = ctl_operator_flavour(r, p->flavour);
   snprintf(meta->vectors, sizeof meta->vectors, "%s", run->set.name);
+  snprintf(meta->vectors_digest, sizeof meta->vectors_digest, "%s", run->set.field);
   meta->lowest = run->set.lowest;
   meta->highest = run->set.highest;
   meta->vector_residual = run->set.residual;
