@@ -272,16 +272,19 @@ void qk_peramfile_close(qk_peramfile_t *f) {
   free(f);
 }
 
-static qk_status_t make(const char *path, const char *ending, const qk_perammeta_t *meta, int n,
-                        int bits, qk_peramfile_t **file, qk_err_t *err) {
-  if (n < 1 || n > SLICES_MAX || (bits != 32 && bits != 64))
-    return qk_fail(err, QK_BAD_ARGUMENT, "n, bits = %d, %d: 1 to %d, 32 or 64", n, bits,
-                   SLICES_MAX);
+/* NULL with the reason. */
+static qk_peramfile_t *make(const char *path, const char *ending, const qk_perammeta_t *meta, int n,
+                            int bits, qk_err_t *err) {
+  if (n < 1 || n > SLICES_MAX || (bits != 32 && bits != 64)) {
+    qk_fail(err, QK_BAD_ARGUMENT, "n, bits = %d, %d: 1 to %d, 32 or 64", n, bits, SLICES_MAX);
+    return NULL;
+  }
   qk_peramfile_t *f = calloc(1, sizeof *f);
   if (f) f->has = calloc((size_t)n, 1);
   if (!f || !f->has) {
     free(f);
-    return qk_fail(err, QK_NO_MEMORY, "%.200s: no memory", path);
+    qk_fail(err, QK_NO_MEMORY, "%.200s: no memory", path);
+    return NULL;
   }
   f->file = f->tau = f->complete = f->residual = -1;
   f->n = n;
@@ -292,21 +295,19 @@ static qk_status_t make(const char *path, const char *ending, const qk_perammeta
   memcpy(f->extent, extent, sizeof extent);
   const bool fits = snprintf(f->path, sizeof f->path, "%s", path) < (int)sizeof f->path &&
                     snprintf(f->part, sizeof f->part, "%s%s", path, ending) < NAME_BYTES;
-  if (fits && f->type >= 0) {
-    *file = f;
-    return QK_OK;
-  }
+  if (fits && f->type >= 0) return f;
   qk_peramfile_close(f);
-  return qk_fail(err, QK_IO_ERROR, "%.200s: the name is too long", path);
+  qk_fail(err, QK_IO_ERROR, "%.200s: the name is too long", path);
+  return NULL;
 }
 
 qk_status_t qk_peramfile_open(const char *path, const qk_perammeta_t *meta, int n,
                               const int32_t t[], int bits, qk_peramfile_t **file, qk_err_t *err) {
-  qk_peramfile_t *f = NULL;
-  qk_status_t status = make(path, ".part", meta, n, bits, &f, err);
-  if (status != QK_OK) return status;
+  qk_peramfile_t *f = make(path, ".part", meta, n, bits, err);
+  if (!f) return err->code;
   const bool there = access(f->part, F_OK) == 0;
-  status = there ? open_file(f, meta, t, true, err) : create_file(f, meta, t, err);
+  const qk_status_t status =
+      there ? open_file(f, meta, t, true, err) : create_file(f, meta, t, err);
   if (status == QK_OK)
     *file = f;
   else
@@ -316,11 +317,11 @@ qk_status_t qk_peramfile_open(const char *path, const qk_perammeta_t *meta, int 
 
 qk_status_t qk_peramfile_is_done(const char *path, const qk_perammeta_t *meta, int n,
                                  const int32_t t[], int bits, bool *is, qk_err_t *err) {
-  qk_peramfile_t *f = NULL;
   *is = access(path, F_OK) == 0;
   if (!*is) return QK_OK;
-  qk_status_t status = make(path, "", meta, n, bits, &f, err);
-  if (status == QK_OK) status = open_file(f, meta, t, false, err);
+  qk_peramfile_t *f = make(path, "", meta, n, bits, err);
+  if (!f) return err->code;
+  const qk_status_t status = open_file(f, meta, t, false, err);
   qk_peramfile_close(f);
   return status;
 }

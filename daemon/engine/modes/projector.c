@@ -276,7 +276,12 @@ static bool serve(const qk_kept_t *kept, const qk_projection_t *what, qk_err_t *
   else if (what->count > kept->h.problem.count)
     qk_fail(verdict, QK_BAD_ARGUMENT, "project_count = %d: %s has %d vectors of each time slice",
             what->count, what->name, kept->h.problem.count);
-  return verdict->code == QK_OK;
+  return kept != NULL && verdict->code == QK_OK;
+}
+
+/* Real numbers of a right-hand side. */
+static size_t result_numbers(const qk_projector_t *p, int count) {
+  return (size_t)p->setup->geom.global[3] * 4 * (size_t)count * 2;
 }
 
 static uint64_t result_bytes(const qk_projector_t *p, const qk_projection_t *what) {
@@ -332,24 +337,35 @@ static qk_status_t write_all(const qk_projector_t *p, int n, const qk_projection
   return QK_OK;
 }
 
+/* There is room for all of it: tau, zeros, [n][T][4][count]. */
+static qk_status_t compute(qk_projector_t *p, const qk_kept_t *kept, int n,
+                           const qk_projection_t what[], const qk_field_t *const x[], double *tau,
+                           qk_err_t *verdict, qk_err_t *err) {
+  const int count = what[0].count, nblock = (count + QK_PROJECT_COLUMNS - 1) / QK_PROJECT_COLUMNS;
+  const size_t one = result_numbers(p, count);
+  qk_status_t status = settle_copy(p, kept, nblock, err);
+  if (status != QK_OK) return status;
+  status = settle(p, multiply_all(p, kept, n, count, x, tau), verdict, err);
+  for (int i = 0; i < n && status == QK_OK && verdict->code == QK_OK; i++) {
+    status = qk_comm_sum(p->setup->geom.comm, tau + (size_t)i * one, (int)one);
+    if (status != QK_OK) qk_fail(err, status, "the ranks could not add a projection");
+  }
+  return status;
+}
+
 qk_status_t qk_projector_run(qk_projector_t *p, const qk_kept_t *kept, int n,
                              const qk_projection_t what[], const qk_field_t *const x[],
                              const qk_object_t *const object[], qk_err_t verdict[], qk_err_t *err) {
-  const qk_loaded_t *s = p->setup;
-  const int count = what[0].count;
-  const size_t reals = (size_t)n * (size_t)s->geom.global[3] * 4 * (size_t)count * 2;
-  double *tau = serve(kept, &what[0], &verdict[0]) ? qk_calloc(reals, sizeof *tau) : NULL;
   qk_status_t status = QK_OK;
-  if (verdict[0].code == QK_OK)
+  double *tau = NULL;
+  if (serve(kept, &what[0], &verdict[0])) {
+    tau = qk_calloc((size_t)n * result_numbers(p, what[0].count), sizeof *tau);
     status = settle(p, tau != NULL ? reserve(p) : QK_NO_MEMORY, &verdict[0], err);
-  if (status == QK_OK && verdict[0].code == QK_OK)
-    status = settle_copy(p, kept, (count + QK_PROJECT_COLUMNS - 1) / QK_PROJECT_COLUMNS, err);
-  if (status == QK_OK && verdict[0].code == QK_OK)
-    status = settle(p, multiply_all(p, kept, n, count, x, tau), &verdict[0], err);
-  if (status == QK_OK && verdict[0].code == QK_OK)
-    status = qk_comm_sum(s->geom.comm, tau, (int)reals);
+    if (status == QK_OK && verdict[0].code == QK_OK && tau != NULL)
+      status = compute(p, kept, n, what, x, tau, &verdict[0], err);
+  }
   for (int i = 1; i < n; i++) verdict[i] = verdict[0];
-  if (status == QK_OK && verdict[0].code == QK_OK)
+  if (status == QK_OK && verdict[0].code == QK_OK && tau != NULL)
     status = write_all(p, n, what, object, tau, verdict, err);
   qk_free(tau);
   return status;
