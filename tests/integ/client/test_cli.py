@@ -18,7 +18,7 @@ from cli_case import (AGAIN, COLUMN_BYTES, CONFIG, CSW, DATA, DIMS, GAUGE, KAPPA
 from daemon import LIMIT, Daemon
 
 CLIENT = '00112233445566778899aabbccddeeff'
-COMMANDS = ('status', 'load', 'actions', 'drop', 'default', 'top', 'propagator', 'sequential', 'solve', 'apply', 'fetch', 'correlator', 'workflow', 'cancel', 'shutdown', 'selftest')
+COMMANDS = ('status', 'load', 'actions', 'drop', 'default', 'top', 'propagator', 'sequential', 'solve', 'apply', 'fetch', 'correlator', 'workflow', 'eigen', 'perambulator', 'cancel', 'shutdown', 'selftest')
 
 
 # ---- without a daemon -----------------------------------------------------------------------------
