@@ -114,6 +114,9 @@ def vectors_of_a_user_are_kept_as_they_are(case):
                 b = np.zeros_like(x)
                 b[0, ..., 1, :] = v[0, 8]
                 assert np.linalg.norm(q.apply(x) - b) < 1e-8
+                tau = q.perambulator('mine', [0], tol=1e-9)  # and projections
+                want = np.einsum('tnzyxc,tzyxsc->tsn', v.conj(), x)
+                assert abs(tau[0, 1, 8] - want).max() < 1e-8 * abs(want).max(), abs(tau[0, 1, 8] - want).max()
                 bad = v.copy()
                 bad[2, 5] += 1e-4 * bad[2, 1]
                 assert 'time slice 2: the vectors are not orthonormal: V^+ V - 1 of vectors 1 and 5 is 0.0001' in refused(lambda: q.vectors('bad', bad), 'BAD_ARGUMENT')

@@ -30,7 +30,7 @@ def open_vectors(client, v, single=False, expect='accepted', request=None, **mor
     t, count, z, y, x = v.shape[:5]
     client.send(field_open=qk.FieldOpen(**{'request': request, 'kind': qk.FIELD_VECTORS, 'dims': [x, y, z, t], 'count': count,
                                            'dtype': qk.DTYPE_F32 if single else qk.DTYPE_F64, **more}))
-    return client.expect(expect)
+    return client.expect(expect) if expect else None
 
 
 def send_vectors(client, v, single=False, **more):
