@@ -274,6 +274,7 @@ typedef struct quark_params {
    * Default 1, which 0 stands for. Others than 1 need a daemon that knows them
    * (QUARK_UNSUPPORTED) and an action that has them (QUARK_BAD_ARGUMENT). */
   int32_t flavour;
+  bool five_d; /* M x = b of five dimensions, [s] before [t]. Default false. Errors: as flavour */
   /* Others than the defaults need a daemon that knows them (QUARK_UNSUPPORTED). */
   quark_work_t work;     /* Default QUARK_WORK_SOLVE */
   bool dagger;           /* of the adjoint M^+. Default false */

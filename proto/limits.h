@@ -94,7 +94,8 @@ enum {
   QK_FEATURE_DEFLATE = 14,    /* deflate of LOAD */
   QK_FEATURE_PROJECT = 16,    /* SINK_PROJECT */
   QK_FEATURE_VECTORS = 17,    /* FIELD_VECTORS; field of EIGEN */
-  QK_FEATURE_DEFLATE_FROM = 18
+  QK_FEATURE_DEFLATE_FROM = 18,
+  QK_FEATURE_FIVE = 19 /* five_d of SUBMIT */
 };
 
 #define QK_ZEROS_MAX (1u << 31)         /* bytes of one UPLOAD_ZERO */

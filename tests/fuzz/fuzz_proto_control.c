@@ -52,7 +52,8 @@ static void submit(const Quark__Submit *s, uint32_t vectors) {
   promise(projects == !!s->project);
   promise(!projects || (vectors == 1 && s->n_column == s->nrhs && s->n_grid == 0 &&
                         s->project_count >= 1 && s->project_count <= QK_EIGEN_COUNT_MAX));
-  promise((qk_job_check_action(s, &plain, &err) == QK_OK) == (s->flavour >= 0));
+  promise((qk_job_check_action(s, &plain, &err) == QK_OK) == (s->flavour >= 0 && !s->five_d));
+  promise(!s->five_d || (s->work == QUARK__WORK__WORK_SOLVE && s->n_grid == 0));
   qk_sched_init(&sched);
   if (qk_sched_user_hold(&sched, "user", &terms.user) != QK_OK) return;
   qk_sched_user_kept(terms.user)->limit = 1ll << 40;

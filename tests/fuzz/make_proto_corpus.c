@@ -196,6 +196,7 @@ static void save_submits(Quark__Smearing *smear) {
   submit.tol_hq = 1e-5;
   submit.tol_abs = 1e-3;
   submit.single_rhs = 0;
+  submit.has_five_d = submit.five_d = 1;
   Quark__ClientMessage m = QUARK__CLIENT_MESSAGE__INIT;
   m.body_case = QUARK__CLIENT_MESSAGE__BODY_SUBMIT;
   m.submit = &submit;

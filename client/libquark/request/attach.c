@@ -71,6 +71,7 @@ static bool read_submit(quark_attached_t *a, request_t *r, const Quark__Submit *
   p->batch_only = !m->single_rhs;
   p->max_iter = m->max_iter;
   p->flavour = m->flavour < 0 ? -1 : 1;
+  p->five_d = m->five_d;
   p->work = (quark_work_t)m->work;
   p->dagger = m->dagger;
   p->parity = (quark_parity_t)m->parity;

@@ -95,6 +95,7 @@ static void set_features(Quark__Submit *submit, const quark_params_t *p) {
   submit->single_rhs = !p->batch_only;
   submit->has_flavour = p->flavour != 0 && p->flavour != 1;
   submit->flavour = p->flavour;
+  submit->has_five_d = submit->five_d = p->five_d;
   submit->has_work = p->work != QUARK_WORK_SOLVE;
   submit->work = (Quark__Work)p->work;
   submit->n_grid = quark__has_grid(p->grid) ? 4 : 0;

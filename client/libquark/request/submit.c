@@ -106,6 +106,7 @@ quark_code_t quark__submit_locked(quark_connection_t *conn, request_t *r, const 
 /* What a daemon must know to carry out the request as it is meant. One that knows a feature knows
  * those behind it here, too. */
 static unsigned feature_of(const quark_params_t *params) {
+  if (params->five_d) return QK_FEATURE_FIVE;
   if (params->project) return QK_FEATURE_PROJECT;
   if (params->source == QUARK_VECTOR) return QK_FEATURE_EIGEN;
   if (quark__has_grid(params->grid)) return QK_FEATURE_JOIN;

@@ -165,7 +165,7 @@ class Connection(Setups, Eigen, Perambulators):
     def submit(self, b: Any, *, tol: Optional[float] = None, tol_abs: float = 0.0, tol_hq: float = 0.0, max_iter: int = 10000,
                basis: str = 'degrand-rossi', normalisation: str = 'mass', flavour: int = 1, dagger: bool = False, parity: Optional[str] = None,
                schur: Optional[str] = None, batch_only: bool = False, setup: Name = None, smearing: Optional[Gauss] = None, priority: int = 4,
-               deadline: float = 0.0, detach: float = 0.0, patience: Optional[float] = None) -> Future:
+               deadline: float = 0.0, detach: float = 0.0, five_d: bool = False, patience: Optional[float] = None) -> Future:
         """Sends one right-hand side and returns at once with its solution to come.
 
         b           [t, z, y, x, spin, colour], what numpy takes or what has DLPack in the memory of the host; complex64 travels and
@@ -181,11 +181,12 @@ class Connection(Setups, Eigen, Perambulators):
         smearing    of b, before the solve
         deadline    seconds from acceptance; 0: none
         detach      seconds that the result waits for `quarkd.attach` when the connection is gone; 0: it ends with the connection
+        five_d      of an action with a fifth dimension: b and x are [s, t, z, y, x, spin, colour], M x = b with all its slices
         Errors: TypeError, ValueError (numbers, shape, words), RequestError. How the solve ends is told by the future.
         """
         return self._submit(b, False, tol=tol, tol_abs=tol_abs, tol_hq=tol_hq, max_iter=max_iter, basis=basis, normalisation=normalisation,
                             flavour=flavour, dagger=dagger, parity=parity, schur=schur, batch_only=batch_only, setup=setup, smearing=smearing,
-                            priority=priority, deadline=deadline, detach=detach, patience=patience)[0]
+                            priority=priority, deadline=deadline, detach=detach, five_d=five_d, patience=patience)[0]
 
     def submit_many(self, b: Any, **terms: Any) -> List[Future]:
         """Sends right-hand sides [n, t, z, y, x, spin, colour] as one request: a future for each. The terms are those of `submit`."""
@@ -224,7 +225,8 @@ class Connection(Setups, Eigen, Perambulators):
         if isinstance(x, sources.Source):
             futures = self._submit_source(x, **terms)
         else:
-            array, many, back = arrays.take(x, term.halved(self.ready(terms.get('setup')).shape, terms.get('parity')))
+            report = self.ready(terms.get('setup'))
+            array, many, back = arrays.take(x, report.shape_five if terms.get('five_d') else term.halved(report.shape, terms.get('parity')))
             futures = self._submit(array, True, **terms)
         request = futures[0]._request
         try:
@@ -241,7 +243,10 @@ class Connection(Setups, Eigen, Perambulators):
 
     def _submit(self, b: Any, many: bool, *, setup: Name = None, patience: Optional[float] = None, parity: Optional[str] = None,
                 **terms: Any) -> List[Future]:
-        shape = self._shape(setup, np.shape(b) if not many else np.shape(b)[1:], parity)
+        if terms.get('five_d'):
+            shape = self.ready(setup).shape_five
+        else:
+            shape = self._shape(setup, np.shape(b) if not many else np.shape(b)[1:], parity)
         array, has_axis, back = arrays.take(b, shape)
         if has_axis != many:
             raise ValueError('right-hand sides of shape %s: submit takes one of shape %s, submit_many [n, ...] of that' % (np.shape(b), shape))
@@ -267,7 +272,7 @@ class Connection(Setups, Eigen, Perambulators):
         """All columns of a source that the daemon makes."""
         report, kind = self.ready(setup), np.dtype(dtype).newbyteorder('<')
         request, _ = self._announce(source, report, kind, False, 0.0, patience, setup=setup, parity=parity, **terms)
-        shape = term.halved(report.shape, parity)
+        shape = report.shape_five if terms.get('five_d') else term.halved(report.shape, parity)
         return [Future(request, i, kind, shape, arrays.as_it_is) for i in range(request.nrhs)]
 
     def _announce(self, source: sources.Source, report: Report, dtype: DTypeLike, keep: bool, keep_for: float, patience: Optional[float],

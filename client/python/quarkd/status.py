@@ -82,6 +82,13 @@ class Report:
         """Of a right-hand side: t, z, y, x, spin, colour; of doublets with the axis flavour before."""
         return ((2,) if self.flavours > 1 else ()) + tuple(reversed(self.dims)) + (4, 3)
 
+    @property
+    def shape_five(self) -> Tuple[int, ...]:
+        """Of a field with the slices of a fifth dimension before. Errors: ValueError (the action has none)."""
+        if 'Ls' not in self.setup['parameters']:
+            raise ValueError('five_d: fields of the action %s have four dimensions' % self.setup['action'])
+        return (int(self.setup['parameters']['Ls']),) + self.shape
+
     def __repr__(self) -> str:
         return 'Report(%s)' % ', '.join('%s: %s' % row for row in self.rows())
 

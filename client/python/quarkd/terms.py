@@ -62,7 +62,7 @@ def milliseconds(what: str, seconds: float) -> int:
 def params(*, dtype: DTypeLike, nrhs: int, tol: Optional[float] = None, tol_abs: float = 0.0, tol_hq: float = 0.0, max_iter: int = 10000,
            basis: str = 'degrand-rossi', normalisation: str = 'mass', flavour: int = 1, dagger: bool = False, parity: Optional[str] = None,
            schur: Optional[str] = None, work: str = 'solve', batch_only: bool = False, setup: Name = None, smearing: Optional[Gauss] = None,
-           priority: int = 4, deadline: float = 0.0, detach: float = 0.0,
+           priority: int = 4, deadline: float = 0.0, detach: float = 0.0, five_d: bool = False,
            grid: Optional[Sequence[int]] = None, part: int = -1) -> Tuple[Any, List[Any]]:
     """A quark_params_t, and what must live as long. grid, part: fields go in parts (quark_join). Errors: ValueError."""
     if flavour not in (1, -1) or not 0 <= priority <= 9 or not 1 <= max_iter < 1 << 63:
@@ -76,7 +76,7 @@ def params(*, dtype: DTypeLike, nrhs: int, tol: Optional[float] = None, tol_abs:
     p.parity, p.schur = choose('parity', parity, PARITIES), choose('schur', schur, SCHURS)
     if p.schur and not p.parity:
         raise ValueError('schur %r: needs a parity, even or odd' % schur)
-    p.flavour, p.priority, p.batch_only = flavour, priority, batch_only
+    p.flavour, p.priority, p.batch_only, p.five_d = flavour, priority, batch_only, five_d
     p.deadline_ms, p.detach_ms = milliseconds('deadline', deadline), milliseconds('detach', detach)
     if grid is not None:
         p.grid, p.part = list(grid), part

@@ -297,8 +297,18 @@ qk_field_t *qk_solver_rhs(qk_solver_t *s, int slot) {
   return s->system[slot].b;
 }
 const qk_field_t *qk_solver_solution(qk_solver_t *s, int slot) {
-  return s->system[slot].b;
+  return qk_system_source(&s->system[slot]);
 }
+
+qk_status_t qk_solver_set_five(qk_solver_t *s, int slot, qk_field_t *five) {
+  if (!s->op->outer || slot < 0 || slot >= s->nslot || s->slot[slot].state != QK_SLOT_FREE ||
+      five->v.prec != QK_DOUBLE || five->v.subset != QK_FULL ||
+      five->v.nrhs != qk_geom_slices(s->dev->geom))
+    return QK_BAD_ARGUMENT;
+  s->system[slot].five = five;
+  return QK_OK;
+}
+
 const double *qk_solver_wall_sums(const qk_solver_t *s, int slot) {
   return qk_solver_walls(s, slot);
 }
@@ -442,6 +452,7 @@ void qk_solver_cancel(qk_solver_t *s, int slot) {
 }
 
 void qk_solver_clear(qk_solver_t *s, int slot) {
-  if (slot >= 0 && slot < s->nslot && s->slot[slot].state == QK_SLOT_ENDED)
-    s->slot[slot].state = QK_SLOT_FREE;
+  if (slot < 0 || slot >= s->nslot || s->slot[slot].state != QK_SLOT_ENDED) return;
+  s->slot[slot].state = QK_SLOT_FREE;
+  s->system[slot].five = NULL;
 }

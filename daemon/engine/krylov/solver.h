@@ -129,6 +129,11 @@ typedef struct qk_measure {
  * fields of several vectors. QK_BAD_ARGUMENT changes nothing. */
 qk_status_t qk_solver_set_measure(qk_solver_t *solver, int slot, const qk_measure_t *measure);
 
+/* Of an operator with `outer`: what a free slot is filled with next is b of M x = b, its solution
+ * x, in this field of the operator (full, double, one right-hand side), which is borrowed until the
+ * slot is cleared; there are no wall sums. QK_BAD_ARGUMENT changes nothing. */
+qk_status_t qk_solver_set_five(qk_solver_t *solver, int slot, qk_field_t *five);
+
 /* A method that shares ("block-cg") has one space for slots that one call fills with the same
  * group, not 0, and flavour, in the order of their numbers; others ignore it. Of what a free slot
  * is filled with next, as the flavour; every slot begins with 0, alone. QK_BAD_ARGUMENT changes

@@ -78,6 +78,7 @@ typedef struct qk_slot_work {
 /* The system of a slot, in double, one column. */
 typedef struct qk_system {
   qk_field_t *b;    /* full: the source; of a slot that has ended the solution; of op->outer */
+  qk_field_t *five; /* the same where it is of op, borrowed (qk_solver_set_five); NULL: it is b */
   qk_field_t *xs;   /* what r belongs to, on the sites of the system */
   qk_field_t *bhat; /* of the system Mhat xs = bhat; compact: NULL */
   qk_field_t part;  /* xs of the only slot: in the field where its solution is made */
@@ -112,6 +113,11 @@ struct qk_solver {
   uint64_t wanted[QK_MAX_RHS]; /* qk_solver_set_group */
   int64_t groups;              /* so far */
 };
+
+/* The source of a slot, and its solution. */
+static inline qk_field_t *qk_system_source(const qk_system_t *y) {
+  return y->five ? y->five : y->b;
+}
 
 /* Scalars of solver.c: norms, factors; as many of the method follow. */
 enum { QK_SOLVER_NORM, QK_SOLVER_FACTOR, QK_SOLVER_OWN };

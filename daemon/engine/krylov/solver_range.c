@@ -67,10 +67,35 @@ static bool find_extent(qk_solver_t *s, const qk_field_t *f, qk_extent_t *extent
   return qk_dev_ok(s->dev);
 }
 
+/* Of five dimensions, by its norm alone: by a power of two that leaves no number of any size
+ * without its square. */
+static void lift_five(qk_solver_t *s, int i, double norm2, int *exponent) {
+  *exponent = norm2 < 1 ? -600 : 600;
+  qk_system_scale(s, i, s->system[i].five, -*exponent);
+}
+
+/* Then: whether it can be solved for. Its solution has a norm, too. */
+static void judge_five(qk_solver_t *s, int i, double norm2, int exponent) {
+  static const double least = 1e-140, most = 1e140;
+  qk_err_t *why = &s->slot[i].why;
+  const double norm = ldexp(sqrt(norm2), exponent);
+  if (!isfinite(norm2))
+    qk_fail(why, QK_NAN_INPUT, "the source is NaN or Inf somewhere in five dimensions");
+  else if (norm > most || (norm > 0 && norm < least))
+    qk_fail(why, QK_BAD_ARGUMENT,
+            "the norm of the source of five dimensions is %.3g: it must be within %g .. %g; scale "
+            "it",
+            norm, least, most);
+}
+
 /* An unusual source, by its numbers. */
 static void lift(qk_solver_t *s, int i, double *norm2, int *exponent) {
   qk_extent_t extent;
   char place[QK_EXTENT_PLACE];
+  if (s->system[i].five) {
+    lift_five(s, i, *norm2, exponent);
+    return;
+  }
   if (!find_extent(s, s->system[i].b, &extent)) return;
   *norm2 = extent.finite ? 0 : NAN;
   if (!extent.finite) {
@@ -97,17 +122,20 @@ void qk_system_measure(qk_solver_t *s, const uint8_t *mask, double *norm2, int *
   }
   if (!any) return;
   qk_system_source_norms(s, again, lifted);
-  for (int i = 0; i < s->nslot; i++)
-    if (again[i]) norm2[i] = lifted[i];
+  for (int i = 0; i < s->nslot; i++) {
+    if (!again[i]) continue;
+    norm2[i] = lifted[i];
+    if (s->system[i].five) judge_five(s, i, norm2[i], exponent[i]);
+  }
 }
 
 void qk_system_rescale(qk_solver_t *s, int i) {
-  const qk_field_t *x = s->system[i].b;
+  const qk_field_t *x = qk_system_source(&s->system[i]);
   qk_extent_t extent;
   char place[QK_EXTENT_PLACE];
   qk_system_scale(s, i, x, s->w[i].exponent);
   /* |x| > 2^400 |b| is beyond what any residual tells */
-  if (s->w[i].exponent < 600 || !find_extent(s, x, &extent)) return;
+  if (s->w[i].exponent < 600 || s->system[i].five || !find_extent(s, x, &extent)) return;
   if (extent.finite && isfinite(extent.largest * extent.norm)) return;
   qk_extent_place(s->system[i].b->dev->geom, &extent, place);
   qk_fail(&s->slot[i].why, QK_BAD_ARGUMENT,

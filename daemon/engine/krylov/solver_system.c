@@ -67,14 +67,14 @@ static void copy(const qk_solver_t *s, const qk_field_t *to, const qk_field_t *f
 /* The right-hand side of M of slot i: its source, or made of that in a work field until it is given
  * back. */
 static qk_field_t *take_b(const qk_solver_t *s, int i) {
-  if (!s->op->outer) return s->system[i].b;
+  if (!s->op->outer || s->system[i].five) return qk_system_source(&s->system[i]);
   qk_field_t *b = qk_work_take(s->work, QK_DOUBLE, 1, QK_FULL);
   if (qk_dev_ok(s->dev)) qk_dev_note(s->dev, s->op->ops->enter(s->op, b, s->system[i].b));
   return b;
 }
 
-static void give_b(const qk_solver_t *s, qk_field_t *b) {
-  if (s->op->outer) qk_work_release(s->work, b);
+static void give_b(const qk_solver_t *s, int i, qk_field_t *b) {
+  if (s->op->outer && !s->system[i].five) qk_work_release(s->work, b);
 }
 
 static void prepare(const qk_solver_t *s, int i, qk_field_t *bhat) {
@@ -82,7 +82,7 @@ static void prepare(const qk_solver_t *s, int i, qk_field_t *bhat) {
   qk_solver_for_slot(s, i);
   if (qk_dev_ok(s->dev)) qk_dev_note(s->dev, s->op->ops->prepare(s->op, bhat, b));
   qk_solver_for_block(s);
-  give_b(s, b);
+  give_b(s, i, b);
 }
 
 /* bhat of slot i, where it is kept, or made anew in a work field: until it is given back. */
@@ -205,14 +205,14 @@ void qk_system_source_norms(qk_solver_t *s, const uint8_t *mask, double *n2) {
     if (!mask[i]) continue;
     qk_field_t *b = take_b(s, i);
     norm2(s, i, b);
-    give_b(s, b);
+    give_b(s, i, b);
   }
   qk_solver_norms(s, n2);
 }
 
 void qk_system_clear(qk_solver_t *s, const uint8_t *mask) {
   for (int i = 0; i < s->nslot; i++)
-    if (mask[i]) zero(s, s->system[i].b);
+    if (mask[i]) zero(s, qk_system_source(&s->system[i]));
 }
 
 /* xs, and r of bhat, deflated. */
@@ -228,7 +228,7 @@ static void begin_deflated(qk_solver_t *s, int i, const qk_field_t *bhat) {
 /* What is kept of bhat is handed over later, with others. */
 static void begin(qk_solver_t *s, int i) {
   const qk_system_t *y = &s->system[i];
-  qk_system_scale(s, i, y->b, s->w[i].lifted - s->w[i].exponent);
+  qk_system_scale(s, i, qk_system_source(y), s->w[i].lifted - s->w[i].exponent);
   if (y->bhat) prepare(s, i, y->bhat);
   qk_field_t *bhat = take_bhat(s, i);
   zero(s, y->xs);
@@ -307,8 +307,9 @@ void qk_system_update(qk_solver_t *s, const uint8_t *mask, const uint8_t *add,
 static qk_status_t reconstruct(const qk_solver_t *s, const qk_system_t *y, qk_field_t *x,
                                qk_field_t *r) {
   const qk_operator_ops_t *ops = s->op->ops;
-  const qk_field_t *b = s->op->outer ? r : y->b;
-  const qk_status_t entered = s->op->outer ? ops->enter(s->op, r, y->b) : QK_OK;
+  const bool enters = s->op->outer && !y->five;
+  const qk_field_t *b = enters ? r : qk_system_source(y);
+  const qk_status_t entered = enters ? ops->enter(s->op, r, y->b) : QK_OK;
   if (entered) return entered;
   const qk_status_t status = ops->reconstruct(s->op, x, y->xs, b);
   return status ? status : ops->apply(s->op, r, x, false, b, -1);
@@ -396,9 +397,9 @@ static void sum_walls(qk_solver_t *s, int i) {
 }
 
 void qk_system_end(qk_solver_t *s, int i) {
-  qk_field_t *source = s->system[i].b;
+  qk_field_t *source = qk_system_source(&s->system[i]);
   if (s->op->outer) {
-    sum_walls(s, i);
+    if (!s->system[i].five) sum_walls(s, i);
     if (qk_dev_ok(s->dev)) qk_dev_note(s->dev, s->op->ops->leave(s->op, source, s->full));
   } else {
     s->system[i].b = s->full;

@@ -81,6 +81,8 @@ static qk_status_t accept_fill(const worker_t *w, const Quark__Engine__Fill *mes
   qk_status_t status = qk_fill_parse(message, qk_inflight_count(w->inflight),
                                      w->setup->has_flavours, w->setup->vectors, fill, err);
   if (status != QK_OK) return status;
+  if (fill->five && w->setup->op->outer == NULL)
+    return qk_fail(err, QK_UNSUPPORTED, "five_d: the action has no fifth dimension");
   status = qk_works_by_adjoint(w->setup->op, fill, err);
   if (status != QK_OK) return status;
   if (entry_is_taken(w, fill->entry))

@@ -42,6 +42,96 @@ void qk_entry_take_walls(const qk_inflight_t *inflight, qk_inflight_entry_t *ent
   entry->result.times = inflight->setup->geom.global[3];
 }
 
+/* ---- five dimensions ------------------------------------------------------------------------- */
+
+int qk_entry_columns(const qk_inflight_t *inflight) {
+  return qk_geom_slices(inflight->setup->op->dev->geom);
+}
+
+static qk_status_t read_slices(qk_field_io_t *port, qk_segment_t *in, const qk_fill_t *fill,
+                               const qk_field_t *five, qk_err_t *err) {
+  double matrix[4][4][2];
+  qk_status_t status = QK_OK;
+  qk_gamma_basis_import(fill->basis, matrix);
+  for (in->first = 0; in->first < five->v.nrhs && status == QK_OK; in->first++)
+    status = qk_field_io_read_open(port, in, matrix, five, in->first, err);
+  return status;
+}
+
+static qk_status_t read_source(const qk_inflight_t *inflight, const qk_inflight_entry_t *entry,
+                               qk_err_t *err) {
+  const qk_fill_t *fill = &entry->fill;
+  qk_segment_t in;
+  qk_status_t status = qk_segment_open_many(inflight->port->wire, fill->shm_in, fill->in_double,
+                                            qk_entry_columns(inflight), false, &in, err);
+  if (status != QK_OK) return status;
+  status = read_slices(inflight->port, &in, fill, entry->five, err);
+  qk_segment_close(&in);
+  return status;
+}
+
+/* QK_DEVICE_MEMORY, the same on all ranks, is a verdict on this right-hand side. */
+static qk_status_t reserve(const qk_inflight_t *inflight, qk_inflight_entry_t *entry,
+                           qk_err_t *verdict, qk_err_t *err) {
+  const qk_loaded_t *s = inflight->setup;
+  qk_err_t why = {0};
+  qk_status_t status = qk_field_create(s->op->dev, QK_DOUBLE, 1, QK_FULL, &entry->five);
+  status = qk_comm_agree(s->geom.comm, qk_device_explain(&s->dev, status, &why), &why);
+  if (status == QK_OK) return QK_OK;
+  qk_entry_free_five(entry);
+  qk_err_prefix(&why, "a solution of five dimensions");
+  if (status != QK_DEVICE_MEMORY && status != QK_NO_MEMORY) {
+    *err = why;
+    return status;
+  }
+  *verdict = why;
+  return QK_OK;
+}
+
+qk_status_t qk_entry_enter_five(const qk_inflight_t *inflight, qk_inflight_entry_t *entry,
+                                qk_solver_t *solver, int slot, qk_err_t *verdict, qk_err_t *err) {
+  qk_operator_t *op = inflight->setup->op;
+  if (!entry->fill.five || verdict->code != QK_OK) return QK_OK;
+  qk_status_t status = reserve(inflight, entry, verdict, err);
+  if (status != QK_OK || verdict->code != QK_OK) return status;
+  if (entry->fill.upload) {
+    status = read_source(inflight, entry, verdict);
+    if (qk_loses_process(status)) *err = *verdict;
+    if (status != QK_OK) return qk_loses_process(status) ? status : QK_OK;
+  } else {
+    status = op->ops->enter(op, entry->five, qk_solver_rhs(solver, slot));
+    if (status != QK_OK) return qk_entry_explain(inflight, status, err);
+  }
+  return qk_entry_explain(inflight, qk_solver_set_five(solver, slot, entry->five), err);
+}
+
+static qk_status_t write_slices(qk_field_io_t *port, const qk_segment_t *segment,
+                                const double matrix[4][4][2], double factor, const qk_field_t *x,
+                                qk_err_t *err) {
+  qk_segment_t out = *segment;
+  qk_status_t status = QK_OK;
+  for (out.first = 0; out.first < x->v.nrhs && status == QK_OK; out.first++)
+    status = qk_field_io_write(port, &out, matrix, factor, x, out.first, err);
+  return status;
+}
+
+void qk_entry_add_columns(qk_inflight_t *inflight, const int entry[], int n) {
+  const int columns = qk_entry_columns(inflight);
+  double *norm = inflight->norms_host;
+  for (int k = 0; k < n; k++) {
+    const int used = inflight->entry[entry[k]].five ? columns : 1;
+    double sum = 0;
+    for (int c = 0; c < used; c++) sum += norm[2 * (k * columns + c)];
+    norm[2 * k] = sum;
+    norm[2 * k + 1] = 0;
+  }
+}
+
+void qk_entry_free_five(qk_inflight_entry_t *entry) {
+  qk_field_destroy(entry->five);
+  entry->five = NULL;
+}
+
 /* ---- the queue ------------------------------------------------------------------------------- */
 
 void qk_entry_leave_queue(qk_inflight_t *inflight, int entry) {
@@ -52,6 +142,7 @@ void qk_entry_leave_queue(qk_inflight_t *inflight, int entry) {
 }
 
 static void close_outputs(qk_inflight_entry_t *entry) {
+  qk_entry_free_five(entry);
   qk_segment_close(&entry->out);
   qk_object_close(&entry->object);
 }
@@ -68,7 +159,8 @@ void qk_entry_refuse(qk_inflight_t *inflight, int i, const qk_err_t *err) {
 }
 
 bool qk_entry_is_staged(const qk_inflight_t *inflight, const qk_inflight_entry_t *entry) {
-  return qk_staging_exists(inflight->stage) && entry->fill.shm_in[0] != '\0';
+  const bool reads = entry->fill.shm_in[0] != '\0' && !(entry->fill.five && entry->fill.upload);
+  return reads && qk_staging_exists(inflight->stage);
 }
 
 bool qk_entry_is_ready(const qk_inflight_t *inflight, const qk_inflight_entry_t *entry) {
@@ -88,7 +180,7 @@ void qk_entry_say_basis(const qk_inflight_entry_t *entry, qk_err_t *err) {
 bool qk_entry_needs_buffer(const qk_inflight_t *inflight, const qk_inflight_entry_t *entry,
                            bool has_solution) {
   return entry->fill.shm_out[0] != '\0' && !qk_entry_projects(entry) && has_solution &&
-         qk_staging_exists(inflight->stage);
+         !entry->fill.five && qk_staging_exists(inflight->stage);
 }
 
 static const qk_kept_t *kept_of(const qk_inflight_t *inflight, const qk_fill_t *fill) {
@@ -118,8 +210,12 @@ qk_status_t qk_entry_open(qk_inflight_t *inflight, qk_inflight_entry_t *entry, q
     return qk_projector_open(inflight->projector, kept_of(inflight, fill), &what, fill->shm_out,
                              &entry->object, verdict, err);
   }
-  status = qk_segment_open(inflight->port->wire, fill->shm_out, fill->is_double,
-                           qk_fill_subset(fill->parity), true, &entry->out, verdict);
+  if (fill->five)
+    status = qk_segment_open_many(inflight->port->wire, fill->shm_out, fill->is_double,
+                                  qk_entry_columns(inflight), true, &entry->out, verdict);
+  else
+    status = qk_segment_open(inflight->port->wire, fill->shm_out, fill->is_double,
+                             qk_fill_subset(fill->parity), true, &entry->out, verdict);
   if (!qk_loses_process(status)) return QK_OK;
   *err = *verdict;
   return status;
@@ -185,7 +281,9 @@ qk_status_t qk_entry_leave(qk_inflight_t *inflight, qk_inflight_entry_t *entry, 
                             err);
   }
   if (written)
-    status = qk_field_io_write(inflight->port, &entry->out, matrix, fill->factor, x, 0, &why);
+    status = fill->five
+                 ? write_slices(inflight->port, &entry->out, matrix, fill->factor, x, &why)
+                 : qk_field_io_write(inflight->port, &entry->out, matrix, fill->factor, x, 0, &why);
   if (qk_loses_process(status)) *err = why;
   qk_entry_end(entry, written, &why);
   return qk_loses_process(status) ? status : QK_OK;
@@ -269,6 +367,15 @@ qk_status_t qk_entry_check_range(qk_work_t *work, const qk_fill_t *fill, const q
   qk_extent_t e;
   *norm_x = sqrt(norm2);
   if (fits(range, norm2, fill->factor)) return QK_OK;
+  if (fill->five) {
+    const double n = *norm_x * fabs(fill->factor);
+    if (fill->shm_out[0] != '\0' && norm2 != 0 &&
+        !(n > range->least * 0x1p20 && n < range->most / 2))
+      qk_fail(verdict, QK_BAD_ARGUMENT,
+              "the solution has the norm %.3g, which %s may not hold: %sscale the source", n,
+              range->name, range->other);
+    return QK_OK;
+  }
   qk_gamma_basis_export(fill->basis, basis);
   qk_status_t status = qk_extent_find(work, x, basis, fill->factor, &e);
   if (status != QK_OK) return status;

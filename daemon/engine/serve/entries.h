@@ -28,6 +28,8 @@ typedef struct qk_inflight_entry {
   qk_measure_t measure; /* SOLVING */
   qk_result_t result;   /* LEAVING, ENDED */
   double *walls;        /* of result: wall sums; NULL: there never are any */
+  qk_field_t
+      *five; /* SOLVING: source and solution of five dimensions (qk_entry_enter_five); NULL */
 } qk_inflight_entry_t;
 
 struct qk_inflight {
@@ -69,6 +71,23 @@ qk_status_t qk_entry_make_walls(qk_inflight_t *inflight);
 void qk_entry_free_walls(qk_inflight_t *inflight);
 /* Takes them over from the slot into the result. */
 void qk_entry_take_walls(const qk_inflight_t *inflight, qk_inflight_entry_t *entry);
+
+/* Fills whose solutions, and uploaded sources, have the slices of a fifth dimension: as many
+ * vectors one after the other in shared memory, slice 0 first. Such a fill has a field of its own
+ * on the device, from its slot until it has left; its slices are read and written one by one,
+ * without staging. */
+/* The entry takes the slot, whose source is there if it has four dimensions. Nothing for other
+ * fills, and where there is a verdict. verdict: QK_DEVICE_MEMORY; those of field_io.h. A status:
+ * the process cannot go on. */
+qk_status_t qk_entry_enter_five(const qk_inflight_t *inflight, qk_inflight_entry_t *entry,
+                                qk_solver_t *solver, int slot, qk_err_t *verdict, qk_err_t *err);
+/* Columns of a solution, at most. */
+int qk_entry_columns(const qk_inflight_t *inflight);
+/* Of norms of columns, [n][qk_entry_columns][2] in norms_host, to [n][2] there: the sum of those
+ * that the entry has. */
+void qk_entry_add_columns(qk_inflight_t *inflight, const int entry[], int n);
+/* The field is freed, if it has one. */
+void qk_entry_free_five(qk_inflight_entry_t *entry);
 
 void qk_entry_leave_queue(qk_inflight_t *inflight, int entry);
 /* It ends without having been solved, or worked on. */

@@ -21,7 +21,8 @@ static qk_status_t begin_copies(void *self) {
 
 static qk_status_t make_norms(qk_inflight_t *inflight) {
   const qk_loaded_t *s = inflight->setup;
-  const size_t bytes = (size_t)(s->nslot + 1) * 2 * sizeof(double);
+  const size_t bytes =
+      (size_t)(s->nslot + 1) * (size_t)qk_entry_columns(inflight) * 2 * sizeof(double);
   qk_status_t status = s->ops->alloc(s->ctx, bytes, (void **)&inflight->norms);
   return status ? status : s->ops->alloc_host(s->ctx, bytes, (void **)&inflight->norms_host);
 }
@@ -84,6 +85,7 @@ void qk_inflight_destroy(qk_inflight_t *inflight) {
   for (int i = 0; i < QK_INFLIGHT_MAX; i++) {
     qk_segment_close(&inflight->entry[i].out);
     qk_object_close(&inflight->entry[i].object);
+    qk_entry_free_five(&inflight->entry[i]);
   }
   qk_entry_free_walls(inflight);
   if (inflight->norms_host != NULL) s->ops->free_host(s->ctx, inflight->norms_host);
@@ -289,8 +291,12 @@ static qk_status_t make_sources(qk_inflight_t *inflight, group_t *group, qk_err_
     field[k] = qk_solver_rhs(group->solver, group->at.slot[k]);
     entry->buffer = NULL;
   }
-  return qk_source_make(inflight->setup, inflight->port, inflight->stage, group->at.n, fill, buffer,
-                        field, group->verdict, err);
+  qk_status_t status = qk_source_make(inflight->setup, inflight->port, inflight->stage, group->at.n,
+                                      fill, buffer, field, group->verdict, err);
+  for (int k = 0; k < group->at.n && status == QK_OK; k++)
+    status = qk_entry_enter_five(inflight, &inflight->entry[group->at.entry[k]], group->solver,
+                                 group->at.slot[k], &group->verdict[k], err);
+  return status;
 }
 
 static qk_parity_system_t system_of(const qk_inflight_t *inflight, const qk_fill_t *fill) {
@@ -478,17 +484,19 @@ static qk_status_t end_system(const qk_inflight_t *inflight, const qk_fill_t *fi
 static qk_status_t solution_norms(qk_inflight_t *inflight, const int ended[], int n,
                                   qk_err_t *err) {
   const qk_loaded_t *s = inflight->setup;
+  const int columns = qk_entry_columns(inflight);
   for (int k = 0; k < n; k++) {
     const qk_inflight_entry_t *entry = &inflight->entry[ended[k]];
     const qk_field_t *x = qk_solver_solution(entry->solver, entry->slot);
     const qk_status_t status = end_system(inflight, &entry->fill, x);
     if (status != QK_OK) return qk_entry_explain(inflight, status, err);
     qk_dev_blas(&s->dev, QK_BLAS_NORM2,
-                (qk_blas_args_t){.f = {x->v}, .red = inflight->norms + 2 * k});
+                (qk_blas_args_t){.f = {x->v}, .red = inflight->norms + 2 * columns * k});
   }
-  qk_dev_copy(&s->dev, inflight->norms_host, inflight->norms, (size_t)n * 2 * sizeof(double),
-              QK_COPY_TO_HOST);
+  qk_dev_copy(&s->dev, inflight->norms_host, inflight->norms,
+              (size_t)(n * columns) * 2 * sizeof(double), QK_COPY_TO_HOST);
   qk_dev_sync(&s->dev);
+  qk_entry_add_columns(inflight, ended, n);
   qk_status_t status = qk_entry_explain(inflight, qk_dev_status(&s->dev), err);
   if (status != QK_OK) return status;
   return qk_entry_explain(inflight, qk_comm_sum(s->geom.comm, inflight->norms_host, 2 * n), err);

@@ -277,6 +277,7 @@ qk_status_t qk_fill_parse(const Quark__Engine__Fill *m, int entries, bool flavou
                  .factor = m->factor,
                  .stopping = {m->tol, m->tol_abs, m->tol_hq, m->factor},
                  .batch_only = !m->single_rhs,
+                 .five = m->five_d,
                  .work = m->work,
                  .dagger = m->dagger};
   if (m->entry >= (uint32_t)entries)
@@ -303,6 +304,10 @@ qk_status_t qk_fill_parse(const Quark__Engine__Fill *m, int entries, bool flavou
                    m->flavour);
   qk_status_t status = parse_parity(m, vectors, &f, err);
   if (status != QK_OK) return status;
+  if (f.five && (!solves || m->project != NULL || m->parity != QUARK__PARITY__PARITY_ALL))
+    return qk_fail(err, QK_BAD_ARGUMENT, "five_d: of solves on all sites");
+  if (f.five && f.upload && m->smear != NULL)
+    return qk_fail(err, QK_BAD_ARGUMENT, "five_d: an uploaded source is not smeared");
   f.flavour = m->flavour < 0 ? -1 : 1;
   f.entry = (int32_t)m->entry;
   f.max_iter = solves ? (int64_t)m->max_iter : 0;

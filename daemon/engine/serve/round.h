@@ -52,6 +52,7 @@ typedef struct qk_fill {
   qk_stopping_t stopping; /* of factor times the solution */
   int64_t max_iter;
   bool batch_only; /* not for the single-RHS solver */
+  bool five;       /* shm_out, and of an upload shm_in, have all slices of a fifth dimension */
   int32_t flavour; /* 1 or -1 */
   Quark__Work work;
   bool dagger;

@@ -158,6 +158,7 @@ static qk_status_t generate_all(const sources_t *s, int i, const qk_field_t *fie
 static qk_status_t make_one(const sources_t *s, int i, const qk_field_t *field, int rhs) {
   double basis[4][4][2];
   if (!s->fill[i]->upload) return generate_all(s, i, field, rhs);
+  if (s->fill[i]->five) return QK_OK; /* of five dimensions: qk_entry_enter_five reads it */
   qk_gamma_basis_import(s->fill[i]->basis, basis);
   return read_vector(s, i, basis, field, rhs);
 }

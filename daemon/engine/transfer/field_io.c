@@ -85,17 +85,24 @@ static qk_rhs_args_t column_args(const qk_field_io_t *port, const qk_field_t *fi
 qk_status_t qk_field_io_read(qk_field_io_t *port, const qk_input_t *input,
                              const double matrix[4][4][2], const qk_field_t *field, int rhs,
                              qk_err_t *err) {
-  const qk_device_t *dev = port->dev;
   qk_segment_t in;
   qk_status_t status = qk_segment_open_input(port->wire, input, &in, err);
   if (status != QK_OK) return status;
-  status = qk_segment_read(port->wire, &in, port->part, err);
+  status = qk_field_io_read_open(port, &in, matrix, field, rhs, err);
   qk_segment_close(&in);
+  return status;
+}
+
+qk_status_t qk_field_io_read_open(qk_field_io_t *port, const qk_segment_t *in,
+                                  const double matrix[4][4][2], const qk_field_t *field, int rhs,
+                                  qk_err_t *err) {
+  const qk_device_t *dev = port->dev;
+  const qk_status_t status = qk_segment_read(port->wire, in, port->part, err);
   if (status != QK_OK) return status;
 
   for (int k = 0; k < qk_field_vectors(field); k++) {
-    const qk_rhs_args_t args = column_args(port, field, k, rhs, matrix, 1, in.is_double);
-    copy_in(port, &in, k);
+    const qk_rhs_args_t args = column_args(port, field, k, rhs, matrix, 1, in->is_double);
+    copy_in(port, in, k);
     if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->rhs_import(dev->ctx, &args));
   }
   qk_dev_sync(dev);

@@ -28,6 +28,10 @@ void qk_field_io_destroy(qk_field_io_t *port); /* NULL-safe */
 qk_status_t qk_field_io_read(qk_field_io_t *port, const qk_input_t *input,
                              const double matrix[4][4][2], const qk_field_t *field, int rhs,
                              qk_err_t *err);
+/* The same of an open segment. */
+qk_status_t qk_field_io_read_open(qk_field_io_t *port, const qk_segment_t *segment,
+                                  const double matrix[4][4][2], const qk_field_t *field, int rhs,
+                                  qk_err_t *err);
 /* The vector of the object: factor times matrix times RHS number rhs. */
 qk_status_t qk_field_io_write(qk_field_io_t *port, const qk_segment_t *segment,
                               const double matrix[4][4][2], double factor, const qk_field_t *field,

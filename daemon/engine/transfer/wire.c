@@ -92,12 +92,13 @@ static qk_status_t open_here(const char *name, const char *what, int64_t want, b
   return QK_BAD_ARGUMENT;
 }
 
-qk_status_t qk_segment_open(qk_wire_t *wire, const char *name, bool is_double, qk_subset_t parity,
-                            bool writable, qk_segment_t *segment, qk_err_t *err) {
+static qk_status_t open_segment(qk_wire_t *wire, const char *name, bool is_double,
+                                qk_subset_t parity, int count, bool writable, qk_segment_t *segment,
+                                qk_err_t *err) {
   qk_status_t status = QK_OK;
   const bool half = parity != QK_FULL;
   *segment = (qk_segment_t){.fd = -1, .is_double = is_double, .parity = parity};
-  int64_t bytes = vectors(wire) * wire->geom->volume * (int64_t)site_bytes(is_double);
+  int64_t bytes = count * vectors(wire) * wire->geom->volume * (int64_t)site_bytes(is_double);
   if (half && vectors(wire) > 1)
     return qk_fail(err, QK_UNSUPPORTED, "fields of one parity: not of several vectors");
   if (half) bytes /= 2;
@@ -107,6 +108,16 @@ qk_status_t qk_segment_open(qk_wire_t *wire, const char *name, bool is_double, q
   status = qk_comm_agree(wire->geom->comm, status, err);
   if (status != QK_OK) qk_segment_close(segment);
   return status;
+}
+
+qk_status_t qk_segment_open(qk_wire_t *wire, const char *name, bool is_double, qk_subset_t parity,
+                            bool writable, qk_segment_t *segment, qk_err_t *err) {
+  return open_segment(wire, name, is_double, parity, 1, writable, segment, err);
+}
+
+qk_status_t qk_segment_open_many(qk_wire_t *wire, const char *name, bool is_double, int count,
+                                 bool writable, qk_segment_t *segment, qk_err_t *err) {
+  return open_segment(wire, name, is_double, QK_FULL, count, writable, segment, err);
 }
 
 qk_status_t qk_segment_open_input(qk_wire_t *wire, const qk_input_t *input, qk_segment_t *segment,
@@ -273,8 +284,9 @@ static qk_status_t move_half(const qk_segment_t *segment, const rows_t *r, int64
 
 /* ---- parts ----------------------------------------------------------------------------------- */
 
-/* Piece number `piece` of the slab, in the part of the rank at coord. */
-static qk_status_t move_piece(const qk_geom_t *geom, const int coord[4],
+/* Piece number `piece` of the slab, in the part of the rank at coord. vectors: of a right-hand
+ * side. */
+static qk_status_t move_piece(const qk_geom_t *geom, int vectors, const int coord[4],
                               const qk_segment_t *segment, int64_t piece, char *part, bool write,
                               qk_err_t *err) {
   const int64_t i = piece_of_part(geom, coord, segment, piece);
@@ -282,7 +294,8 @@ static qk_status_t move_piece(const qk_geom_t *geom, const int coord[4],
   const run_t run = run_of(geom);
   const size_t bytes = (size_t)run.sites * site_bytes(segment->is_double);
   const int64_t n = pieces_of_vector(geom);
-  int64_t rest = i % n, site = i / n * geom->volume, stride = 1;
+  int64_t rest = i % n, stride = 1,
+          site = ((int64_t)segment->first * vectors + i / n) * geom->volume;
   rows_t rows = {.sites = run.sites,
                  .length = l[0],
                  .extent = {l[0], l[1], l[2]},
@@ -305,7 +318,7 @@ static qk_status_t move_piece(const qk_geom_t *geom, const int coord[4],
 
 qk_status_t qk_segment_move_piece(const qk_wire_t *wire, const qk_segment_t *segment, int64_t piece,
                                   void *part, bool write, qk_err_t *err) {
-  return move_piece(wire->geom, wire->geom->coord, segment, piece, part, write, err);
+  return move_piece(wire->geom, vectors(wire), wire->geom->coord, segment, piece, part, write, err);
 }
 
 /* The part of the rank at coord. */
@@ -314,7 +327,7 @@ static qk_status_t move_part(const qk_wire_t *wire, const int coord[4], const qk
   const int64_t n = pieces_at(wire, coord, segment);
   qk_status_t status = QK_OK;
   for (int64_t i = 0; i < n && status == QK_OK; i++)
-    status = move_piece(wire->geom, coord, segment, i, part, write, err);
+    status = move_piece(wire->geom, vectors(wire), coord, segment, i, part, write, err);
   return status;
 }
 

@@ -37,6 +37,7 @@ typedef struct qk_segment {
   bool is_double;
   qk_subset_t parity; /* QK_FULL: both */
   qk_slab_t slab;     /* what is moved */
+  int first;          /* of an object of many right-hand sides: which one of them */
 } qk_segment_t;
 
 /* A vector of the front's that is read. */
@@ -51,6 +52,10 @@ typedef struct qk_input {
  * (QK_UNSUPPORTED). */
 qk_status_t qk_segment_open(qk_wire_t *wire, const char *name, bool is_double, qk_subset_t parity,
                             bool writable, qk_segment_t *segment, qk_err_t *err);
+/* An object of `count` right-hand sides one after the other, of both parities; `first` of the
+ * segment, 0 at first, says which of them is read or written. */
+qk_status_t qk_segment_open_many(qk_wire_t *wire, const char *name, bool is_double, int count,
+                                 bool writable, qk_segment_t *segment, qk_err_t *err);
 /* For reading, of no more than its slab. QK_BAD_ARGUMENT: also of one beyond the lattice. */
 qk_status_t qk_segment_open_input(qk_wire_t *wire, const qk_input_t *input, qk_segment_t *segment,
                                   qk_err_t *err);

@@ -123,6 +123,7 @@ uint8_t *qk_engine_encode_fill(uint32_t entry, uint64_t serial, const qk_rhs_t *
   fill.max_iter = job->max_iter;
   fill.has_flavour = job->flavour != 1;
   fill.flavour = job->flavour;
+  fill.has_five_d = fill.five_d = job->five_d;
   fill.has_work = job->work != QUARK__WORK__WORK_SOLVE;
   fill.work = job->work;
   fill.has_dagger = fill.dagger = job->dagger;

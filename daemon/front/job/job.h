@@ -188,6 +188,7 @@ struct qk_job {
   bool single_rhs;             /* may be solved by the single-RHS solver */
   uint64_t max_iter;
   int flavour; /* 1 or -1 */
+  bool five_d; /* solutions, and uploaded sources, have a fifth dimension, which shape has not */
   Quark__Work work;
   bool dagger;
   Quark__Parity parity; /* of its fields */
@@ -236,7 +237,10 @@ qk_status_t qk_job_check_contract(const Quark__Contract *contract, const qk_shap
 qk_status_t qk_job_check_kappa(const Quark__Submit *submit, double kappa, qk_err_t *err);
 qk_status_t qk_job_check_eigen(const Quark__Eigen *eigen, const qk_shape_t *shape, qk_err_t *err);
 qk_status_t qk_job_check_field(const Quark__FieldOpen *open, qk_err_t *err);
-/* Of one field on the wire, or of what SINK_PROJECT gives for a right-hand side. */
+/* Of its fields: that of the setup, or with five_d the slices of a fifth dimension. slices: of the
+ * action; 1 or 0: there is none. */
+qk_shape_t qk_job_shape(const Quark__Submit *submit, const qk_shape_t *setup, int slices);
+/* Of one field on the wire, of that shape, or of what SINK_PROJECT gives for a right-hand side. */
 uint64_t qk_job_field_bytes(const Quark__Submit *submit, const qk_shape_t *shape);
 /* What the job would charge: structs, sources, solutions. shape: volume < 2^31. */
 int64_t qk_job_cost(const Quark__Submit *submit, const qk_shape_t *shape);
@@ -252,10 +256,11 @@ typedef struct qk_terms {
   struct qk_setup *setup; /* held by the job; NULL: none */
   int64_t setup_id;       /* of that, and its name, which lives as long */
   const char *setup_name;
-  const qk_shape_t *shape;
-  uint64_t config; /* digest of the gauge configuration */
-  double kappa;    /* for the normalisation */
-  double now;      /* seconds */
+  const qk_shape_t *shape; /* of its setup */
+  int slices;              /* of a fifth dimension of the action; 1 or 0: there is none */
+  uint64_t config;         /* digest of the gauge configuration */
+  double kappa;            /* for the normalisation */
+  double now;              /* seconds */
   qk_budget_t *budget;
   qk_shm_space_t *space;
   qk_jobs_t *jobs;             /* NULL: none */

@@ -50,6 +50,26 @@ static qk_status_t check_work(const Quark__Submit *s, qk_err_t *err) {
   return QK_OK;
 }
 
+/* Whether there are five the action knows. */
+static qk_status_t check_five(const Quark__Submit *s, qk_err_t *err) {
+  const bool uploaded = s->source == QUARK__SOURCE_KIND__SOURCE_UPLOAD ||
+                        s->source == QUARK__SOURCE_KIND__SOURCE_FILE;
+  if (!s->five_d) return QK_OK;
+  if (s->work != QUARK__WORK__WORK_SOLVE)
+    return qk_fail(err, QK_BAD_ARGUMENT, "five_d = 1: only solves (work = 0) have, not work = %d",
+                   (int)s->work);
+  if (uploaded && s->smear && s->smear->steps > 0)
+    return qk_fail(err, QK_BAD_ARGUMENT,
+                   "five_d = 1: a source of five dimensions is not smeared (steps = %u)",
+                   s->smear->steps);
+  if (s->sink == QUARK__SINK__SINK_PROJECT)
+    return qk_fail(err, QK_BAD_ARGUMENT,
+                   "five_d = 1: solutions of five dimensions are not projected (sink = 5)");
+  if (s->n_grid > 0)
+    return qk_fail(err, QK_UNSUPPORTED, "five_d = 1: fields of five dimensions go whole, no grid");
+  return QK_OK;
+}
+
 static qk_status_t check_request(uint64_t request, uint64_t deadline_ms, uint32_t priority,
                                  qk_err_t *err) {
   if (request == 0) return qk_fail(err, QK_BAD_ARGUMENT, "request = 0: must be at least 1");
@@ -188,6 +208,7 @@ qk_status_t qk_job_check(const Quark__Submit *s, const qk_shape_t *shape, qk_err
   if (status != QK_OK) return status;
   status = check_enums(s, err);
   if (status == QK_OK) status = check_work(s, err);
+  if (status == QK_OK) status = check_five(s, err);
   if (status == QK_OK) status = check_numbers(s, err);
   if (status == QK_OK) status = check_stopping(s, err);
   if (status == QK_OK) status = say(qk_smearing_check(s->smear, "smear", why), why, err);
@@ -226,6 +247,10 @@ qk_status_t qk_job_check_action(const Quark__Submit *s, const qk_action_row_t *a
                                 qk_err_t *err) {
   const qk_status_t status = action->has_slices ? check_slices(s, action, err) : QK_OK;
   if (status != QK_OK) return status;
+  if (s->five_d && !action->has_slices)
+    return qk_fail(err, QK_BAD_ARGUMENT,
+                   "five_d = 1: fields of the action %s of this setup have four dimensions",
+                   action->name);
   if (s->dagger && s->work == QUARK__WORK__WORK_SOLVE && qk_action_vectors(action) > 1)
     return qk_fail(err, QK_UNSUPPORTED,
                    "dagger: the adjoint of the action %s of this setup exchanges the flavours, and "

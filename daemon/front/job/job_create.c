@@ -45,6 +45,12 @@ static int64_t overhead_eigen(const Quark__Eigen *eigen) {
                    3 * protobuf_c_message_get_packed_size(&eigen->base) + sizeof *eigen->problem);
 }
 
+qk_shape_t qk_job_shape(const Quark__Submit *submit, const qk_shape_t *setup, int slices) {
+  qk_shape_t shape = *setup;
+  if (submit->five_d && slices > 1) shape.site_reals *= (uint32_t)slices;
+  return shape;
+}
+
 uint64_t qk_job_field_bytes(const Quark__Submit *submit, const qk_shape_t *shape) {
   const uint64_t real = submit->dtype == QUARK__DTYPE__DTYPE_F64 ? 8 : 4;
   if (submit->sink == QUARK__SINK__SINK_PROJECT)
@@ -252,8 +258,9 @@ static qk_status_t check_room(const qk_terms_t *terms, int64_t cost, int64_t kep
 qk_status_t qk_job_create(const Quark__Submit *submit, const qk_terms_t *terms, qk_job_t **out,
                           qk_err_t *err) {
   const bool keep = submit->sink == QUARK__SINK__SINK_KEEP;
-  const uint64_t bytes = qk_job_field_bytes(submit, terms->shape);
-  const int64_t cost = qk_job_cost(submit, terms->shape), kept = keep ? submit->nrhs * bytes : 0;
+  const qk_shape_t shape = qk_job_shape(submit, terms->shape, terms->slices);
+  const uint64_t bytes = qk_job_field_bytes(submit, &shape);
+  const int64_t cost = qk_job_cost(submit, &shape), kept = keep ? submit->nrhs * bytes : 0;
   qk_status_t status = check_room(terms, cost, kept, err);
   if (status != QK_OK) return status;
   /* what is projected goes as solutions go that are downloaded */
@@ -286,6 +293,7 @@ qk_status_t qk_job_create(const Quark__Submit *submit, const qk_terms_t *terms, 
   job->single_rhs = submit->single_rhs;
   job->max_iter = submit->max_iter;
   job->flavour = submit->flavour < 0 ? -1 : 1;
+  job->five_d = submit->five_d;
   if (submit->normalisation == QUARK__NORMALISATION__NORMALISATION_KAPPA)
     job->factor = kappa_factor(submit, 2 * terms->kappa);
   job->accepted_at = terms->now;

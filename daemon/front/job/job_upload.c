@@ -214,7 +214,7 @@ void qk_rhs_fill(qk_rhs_t *rhs, qk_shm_t *field, double now) {
 bool qk_rhs_slab(const qk_rhs_t *rhs, uint32_t *first, uint32_t *count) {
   const qk_shape_t *shape = &rhs->job->shape;
   const uint32_t slices = shape->dims[3];
-  if (!rhs->source || slices == 0) return false;
+  if (!rhs->source || slices == 0 || rhs->job->five_d) return false;
   qk_holes_slab(rhs->source, (uint32_t)qk_shape_vectors(shape), slices, first, count);
   return *count < slices;
 }

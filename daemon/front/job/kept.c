@@ -25,6 +25,11 @@ static qk_status_t find(const qk_session_t *session, const qk_job_t *user, uint6
     return qk_fail(err, QK_BAD_ARGUMENT,
                    "%s: request %llu has another gauge configuration (setup %s) than setup %s",
                    what, number, job->setup_name, user->setup_name);
+  if (job->five_d)
+    return qk_fail(err, QK_UNSUPPORTED,
+                   "%s: request %llu has solutions of five dimensions (five_d), which are no "
+                   "sources, and are not contracted",
+                   what, number);
   if (job->shape.site_reals != user->shape.site_reals)
     return qk_fail(
         err, QK_BAD_ARGUMENT,

@@ -234,7 +234,7 @@ void qk_reply_welcome(qk_net_t *net, const qk_session_t *session, bool resumed) 
                         QK_FEATURE_DATA_ENDPOINTS, QK_FEATURE_BLOCK_SUMS,     QK_FEATURE_FLAVOUR,
                         QK_FEATURE_EVOLVE,         QK_FEATURE_COLUMN_FLAVOUR, QK_FEATURE_SINGLE_RHS,
                         QK_FEATURE_EIGEN,          QK_FEATURE_DEFLATE,        QK_FEATURE_VECTORS,
-                        QK_FEATURE_DEFLATE_FROM,   QK_FEATURE_PROJECT};
+                        QK_FEATURE_DEFLATE_FROM,   QK_FEATURE_PROJECT,        QK_FEATURE_FIVE};
   uint8_t token[QK_CLIENT_ID];
   char *extra[QK_DATA_THREADS_MAX];
   char name[64] = "quarkd ";

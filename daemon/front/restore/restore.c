@@ -234,6 +234,7 @@ static qk_status_t remake(const scene_t *scene, qk_session_t *session, const qk_
                             .setup_id = setup->id,
                             .setup_name = setup->name,
                             .shape = &shape,
+                            .slices = qk_operator_slices(&setup->settings.op),
                             .config = config,
                             .kappa = qk_values_kappa(&setup->settings.op),
                             .now = row->accepted_at,

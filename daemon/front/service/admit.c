@@ -95,6 +95,7 @@ static qk_terms_t terms_of(qk_service_t *service, const qk_session_t *session, q
                       .setup_id = setup->id,
                       .setup_name = setup->name,
                       .shape = &setup->shape,
+                      .slices = qk_operator_slices(&setup->settings.op),
                       .config = setup->digest,
                       .kappa = qk_values_kappa(&setup->settings.op),
                       .now = qk_service_now(service),
@@ -194,14 +195,15 @@ qk_status_t qk_admit_submit(qk_service_t *service, qk_session_t *session,
   if (err->code == QK_OK) qk_job_check(submit, terms.shape, err);
   if (err->code == QK_OK) qk_job_check_action(submit, qk_values_action(&setup->settings.op), err);
   if (err->code == QK_OK) qk_job_check_kappa(submit, terms.kappa, err);
-  const int64_t cost = err->code == QK_OK ? qk_job_cost(submit, terms.shape) : 0;
-  if (err->code == QK_OK)
-    qk_filing_check(service, submit, qk_job_field_bytes(submit, terms.shape), err);
+  const qk_shape_t shape =
+      setup ? qk_job_shape(submit, terms.shape, terms.slices) : qk_shape_usual();
+  const int64_t cost = err->code == QK_OK ? qk_job_cost(submit, &shape) : 0;
+  if (err->code == QK_OK) qk_filing_check(service, submit, qk_job_field_bytes(submit, &shape), err);
   if (err->code == QK_OK) check_keep_time(service, submit->keep_ms, err);
   if (err->code == QK_OK) check_detach(service, submit->detach_ms, err);
   if (err->code == QK_OK) check_user(service, session, submit->nrhs, err);
   if (err->code == QK_OK) check_room(service, cost, err);
-  if (err->code == QK_OK) qk_upload_check(service, upload_bytes(submit, terms.shape), err);
+  if (err->code == QK_OK) qk_upload_check(service, upload_bytes(submit, &shape), err);
   if (err->code == QK_OK) qk_job_create(submit, &terms, &job, err);
   if (err->code == QK_OK && qk_filing_create(service, job, submit, err) != QK_OK)
     qk_job_destroy(job);

@@ -100,3 +100,7 @@ double qk_operator_mass(const qk_values_t *values) {
 double qk_operator_csw(const qk_values_t *values) {
   return number_or_zero(values, "csw");
 }
+
+int qk_operator_slices(const qk_values_t *values) {
+  return qk_values_action(values)->has_slices ? (int)qk_value(values, "Ls") : 1;
+}

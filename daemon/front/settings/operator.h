@@ -29,5 +29,7 @@ void qk_operator_list(const qk_values_t *values, qk_text_form_t form, qk_operato
 /* mass and csw of those that have them; 0 for the others. */
 double qk_operator_mass(const qk_values_t *values);
 double qk_operator_csw(const qk_values_t *values);
+/* Of a fifth dimension; 1: there is none. */
+int qk_operator_slices(const qk_values_t *values);
 
 #endif

@@ -130,6 +130,9 @@ void client_twist(Quark__Submit *s, uint8_t how) {
     s->column[0]->has_flavour = true;
     s->column[0]->flavour = how < 128 ? -1 : how < 192 ? 1 : 2;
     break;
+  case 28: /* no action here has five dimensions */
+    s->has_five_d = s->five_d = true;
+    break;
   case 20:
     s->n_column = s->n_column > 0 ? s->n_column - 1 : 0;
     break;

@@ -408,12 +408,21 @@ def domain_wall_fermions_have_sums_over_time_slices(case):
             raises(ValueError, noise.plateau, 'no one time slice')
             b = np.zeros(q.shape, complex)
             b[3, 0, 1, 0, 0, 0] = 1
+            assert q.status().shape_five == (4,) + q.shape
+            five = q.solve(quarkd.point(0, 1, 0, 3), tol=1e-11, five_d=True)  # the quark is on the walls of psi
+            quark = np.concatenate([five[:, -1, ..., :2, :], five[:, 0, ..., 2:, :]], axis=-2)
+            assert five.shape == (12, 4) + q.shape and np.linalg.norm(quark - prop.columns()) < 1e-9 * np.linalg.norm(quark)
+            b5 = np.random.default_rng(2).normal(size=(2, 4) + q.shape) + 0j
+            both = q.solve(b5, tol=1e-8, five_d=True)
+            assert both.shape == b5.shape and np.linalg.norm(q.solve(b5[1], tol=1e-8, five_d=True) - both[1]) < 1e-6 * np.linalg.norm(both[1])
+            raises(ValueError, lambda: q.solve(b, five_d=True), 'shape')
             f = q.submit(b, tol=1e-11)
             assert np.allclose(f.wall_sums().quark, (abs(f.result()) ** 2).sum((1, 2, 3, 4, 5)), rtol=1e-12, atol=0)
     with case.daemon() as d:
         d.wait_listening()
         with quarkd.connect(d.endpoint) as q:
             assert q.submit(b).wall_sums() is None
+            raises(ValueError, lambda: q.solve(b5, five_d=True), 'four dimensions')
             raises(ValueError, q.propagator(quarkd.point(0, 0, 0, 0)).wall_sums, 'domain wall')
 
 

@@ -95,6 +95,7 @@ class FakeEngine:
         self.loaded = None
         words = dict((w + '=').split('=')[:2] for w in load.gauge.split(':'))
         self.csw = float({p.key: p.value for p in load.parameter}.get('csw', 0))
+        self.ls = int({p.key: p.value for p in load.parameter}.get('Ls', 1))
         self.send(load_progress=pb.LoadProgress(phase='read', done=1, total=2))
         if 'wait' in words:
             with open(words['wait'], encoding='utf-8'):
@@ -192,6 +193,9 @@ class FakeEngine:
 
     def solve(self, fill):
         count = int(np.prod(self.dims)) * self.site_reals // (4 if fill.parity else 2)
+        if fill.five_d:
+            assert not fill.HasField('slab_count')
+            count *= self.ls
         if fill.source == qk.SOURCE_SEQUENTIAL:
             x = (fill.column.gamma + 1) * np.fromfile('/dev/shm' + fill.shm_in, REAL[fill.in_dtype]).astype(REAL[fill.dtype])
             assert len(x) == int(np.prod(self.dims)) * self.site_reals // (4 if fill.in_parity else 2)

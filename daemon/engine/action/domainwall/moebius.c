@@ -17,6 +17,8 @@
  *   source eta: D_- P+ eta on slice 0 and D_- P- eta on slice Ls-1, D_- = 1 - c_s D    (enter)
  *   quark:      q = P- psi_0 + P+ psi_(Ls-1)                                           (leave)
  *
+ * or, where the solution has five dimensions, psi itself.
+ *
  * The mixing of slices is a pass of its own beside the hop (cuda/fifth_ops.h).
  */
 #include <math.h>
@@ -37,6 +39,7 @@ typedef struct wall {
   qk_mix_t enter;            /* b = enter eta + sum_k from_d[k] D project[k] eta */
   qk_mix_t project[2], from_d[2];
   qk_mix_t leave; /* the quark, of psi' */
+  qk_mix_t five;  /* psi, of psi' */
   qk_sums_t *sums;
 } wall_t;
 
@@ -181,6 +184,10 @@ static qk_status_t wall_enter(qk_operator_t *op, qk_field_t *b, const qk_field_t
 
 static qk_status_t wall_leave(qk_operator_t *op, qk_field_t *quark, const qk_field_t *x) {
   wall_t *w = (wall_t *)op;
+  if (qk_composed_fits(&w->made, quark, x, QK_FULL) && quark != x) {
+    mix(w, &w->five, 1, x->v, 0, none, quark->v);
+    return qk_dev_status(op->dev);
+  }
   if (!is_outer(w, quark, x)) return QK_BAD_ARGUMENT;
   mix(w, &w->leave, 1, x->v, 0, none, quark->v);
   return qk_dev_status(op->dev);
@@ -197,8 +204,9 @@ static qk_status_t wall_wall_sums(qk_operator_t *op, const qk_field_t *source, c
 /* ---- life ------------------------------------------------------------------------------------ */
 
 static void free_matrices(wall_t *w) {
-  qk_mix_t *all[] = {&w->t[0],       &w->t[1],       &w->inverse[0], &w->inverse[1], &w->enter,
-                     &w->project[0], &w->project[1], &w->from_d[0],  &w->from_d[1],  &w->leave};
+  qk_mix_t *all[] = {&w->t[0],      &w->t[1],       &w->inverse[0], &w->inverse[1],
+                     &w->enter,     &w->project[0], &w->project[1], &w->from_d[0],
+                     &w->from_d[1], &w->leave,      &w->five};
   qk_sums_destroy(w->sums);
   for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) qk_mix_destroy(&w->made.dev, all[i]);
 }
@@ -363,6 +371,7 @@ static qk_status_t upload(wall_t *w, const numbers_t *n, matrices_t *m) {
       {&m->from_d[0], &w->from_d[0], uses_d(n)},
       {&m->from_d[1], &w->from_d[1], uses_d(n)},
       {&m->leave, &w->leave, true},
+      {&m->five, &w->five, true},
   };
   for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
     if (!all[i].wanted) continue;
@@ -460,7 +469,7 @@ static bool all_zero(const qk_values_t *v, const char *key) {
   return n == 0;
 }
 
-/* Of the matrices: T and T^-1 with their adjoints, those of sources, that of solutions; of what is
+/* Of the matrices: T and T^-1 with their adjoints, those of sources, those of solutions; of what is
  * measured. */
 static int64_t bytes(const qk_ops_t *ops, const qk_lattice_t *lat, const qk_action_params_t *params,
                      bool making) {
@@ -473,7 +482,7 @@ static int64_t bytes(const qk_ops_t *ops, const qk_lattice_t *lat, const qk_acti
   const double complex c[2] = {n.c[0], n.c[n.ls - 1]};
   for (int k = 0; k < 2 && uses_d(&n); k++)
     sources += qk_mix_bytes(1, 1, true) + qk_mix_bytes(n.ls, 1, cimag(c[k]) == 0);
-  return 4 * qk_mix_bytes(n.ls, n.ls, real) + sources + qk_mix_bytes(1, n.ls, real) +
+  return 5 * qk_mix_bytes(n.ls, n.ls, real) + sources + qk_mix_bytes(1, n.ls, real) +
          qk_sums_bytes(lat, n.ls, is_uniform(&n), creal(n.c[0]), real);
 }
 

@@ -180,6 +180,27 @@ Test(libquark, a_daemon_that_would_ignore_what_is_asked_for_beside_tol_is_not_as
   quark_close(conn);
 }
 
+Test(libquark, five_dimensions_are_asked_for_where_they_are_known) {
+  quark_error_t err = {0};
+  uint64_t request;
+  quark_params_t p = of_flavour(1);
+  p.five_d = true;
+  lq_fake.script.feature = QK_FEATURE_EIGEN;
+  quark_connection_t *conn = lq_connect(NULL);
+  cr_expect_eq(quark_submit(conn, &p, &request, NULL, &err), QUARK_UNSUPPORTED);
+  cr_expect(!err.retryable && strstr(err.text, "too old for five_d of SUBMIT"), "%s", err.text);
+  cr_expect_eq(lq_fake.submits, 0);
+  quark_close(conn);
+  lq_fake.script.feature = QK_FEATURE_FIVE;
+  conn = lq_connect(NULL);
+  cr_assert_eq(quark_submit(conn, &p, &request, NULL, NULL), QUARK_OK);
+  cr_expect(lq_fake.last->submit->five_d);
+  p.five_d = false;
+  cr_assert_eq(quark_submit(conn, &p, &request, NULL, NULL), QUARK_OK);
+  cr_expect_not(lq_fake.last->submit->has_five_d);
+  quark_close(conn);
+}
+
 /* ---- flavours of columns ---- */
 
 static quark_params_t of_columns(const quark_column_t column[2], quark_source_t source) {
