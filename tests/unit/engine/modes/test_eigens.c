@@ -95,14 +95,14 @@ Test(eigens, survive_every_failure) {
   loaded_t l = a_setup();
   fail_everywhere(&l, "alloc", 1, QK_NO_MEMORY, false);
   fail_everywhere(&l, "device-alloc", 1, QK_DEVICE_MEMORY, false);
-  fail_everywhere(&l, "device-call", 97, QK_DEVICE_ERROR, false);
+  fail_everywhere(&l, "device-call", 211, QK_DEVICE_ERROR, false);
   close_load(&l);
 }
 
 /* A file that cannot be written costs the file. */
 Test(eigens, do_without_a_file_that_cannot_be_written) {
   loaded_t l = a_setup();
-  fail_everywhere(&l, "write", 3, QK_OK, true);
+  fail_everywhere(&l, "write", 7, QK_OK, true);
   close_load(&l);
 }
 

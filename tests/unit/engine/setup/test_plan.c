@@ -39,7 +39,7 @@ static void expect_as_planned(const char *operator, bool half, int passes, int t
   qk_action_params_t action = params_wilson(0.1, 1, -1);
   action.values = values_of(operator);
   action.want[QK_HALF] = half;
-  rig_open(&rig, NULL, "builtin:weak:8x8x8x16:1", NULL);
+  rig_open(&rig, NULL, "builtin:weak:8x8x4x8:1", NULL);
   real = rig.dev.ops;
   qk_ops_t noting = *real;
   noting.alloc = noting_alloc;

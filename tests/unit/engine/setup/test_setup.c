@@ -71,7 +71,7 @@ Test(setup, memory_of_doublets_is_as_planned) {
                {"mg", QK_HALF, QK_SINGLE, 8, 0},   {"mg", QK_SINGLE, QK_HALF, 8, 2}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     qk_load_t load =
-        a_load("builtin:weak:8x8x8x8:1", cases[i].solver, cases[i].inner, cases[i].nslot);
+        a_load("builtin:weak:8x8x4x8:1", cases[i].solver, cases[i].inner, cases[i].nslot);
     load.values = values_of("doublet;mass=0.05;mu=0.2;epsilon=0.15;csw=1");
     load.mg.level[0].smoother.kind = QK_SMOOTHER_CAGCR;
     load.mg.level[0].smoother_prec = cases[i].smoother;
