@@ -492,8 +492,7 @@ QUARK_API void quark_field_params_init(quark_field_params_t *params);
  * link, QUARK_BAD_ARGUMENT the first number of a clover term that is NaN or Inf. Fields belong to
  * the user, not to the connection, and stay while a setup is made of them (quark_load with gauge
  * "field:NUMBER"), or for keep_ms; quark_release lets them go when no setup needs them. Links that
- * are *present keep the plaquette that was said when they were sent. Errors: those of quark_submit,
- * QUARK_BAD_GEOMETRY, QUARK_UNSUPPORTED (the daemon is too old). */
+ * are *present keep their plaquette. Errors: also QUARK_BAD_GEOMETRY, QUARK_UNSUPPORTED. */
 QUARK_API quark_code_t quark_field_open(quark_connection_t *conn,
                                         const quark_field_params_t *params, uint64_t *field,
                                         uint64_t *bytes, bool *present, quark_error_t *err);
@@ -501,10 +500,9 @@ QUARK_API quark_code_t quark_field_open(quark_connection_t *conn,
 /* Adds the digest of some sites to *sum, which begins as 0: links [sites][mu][row][column] as they
  * would be sent, of that dtype and 18 or 12 reals a link; site[i] is their global index with x
  * fastest, NULL: 0, 1, 2, ... The sums of parts of a lattice add up to that of the whole, in any
- * order. Pure. */
+ * order. Pure. The second one: of a clover term [sites][72]. */
 QUARK_API void quark_gauge_digest(const void *links, quark_dtype_t dtype, uint32_t reals,
                                   const uint64_t *site, size_t sites, uint64_t *sum);
-/* The same of a clover term [sites][72]. */
 QUARK_API void quark_clover_digest(const void *term, quark_dtype_t dtype, const uint64_t *site,
                                    size_t sites, uint64_t *sum);
 
