@@ -257,6 +257,7 @@ static qk_status_t parse_project(const Quark__Engine__Fill *m, int vectors, qk_f
   if (m->parity != QUARK__PARITY__PARITY_ALL)
     return qk_fail(err, QK_BAD_ARGUMENT, "parity = %d: a projection is of all sites",
                    (int)m->parity);
+  if (m->five_d) return qk_fail(err, QK_BAD_ARGUMENT, "five_d: of four dimensions is a projection");
   if (vectors > 1) return qk_fail(err, QK_UNSUPPORTED, "a projection: not for a doublet");
   f->project_count = (int32_t)m->project_count;
   return qk_load_text("project", m->project, f->project, sizeof f->project, err);

@@ -298,3 +298,20 @@ Test(projector, want_of_memory_concerns_one_right_hand_side) {
   shm_unlink(name);
   close_bench(&b);
 }
+
+/* A right-hand side whose vectors are not there is not solved for. */
+Test(projector, names_that_are_not_there_end_their_fill_alone) {
+  qk_load_t load = a_load("builtin:weak:4x4x8x6:1", "cg", QK_SINGLE, 2);
+  loaded_t l = must_load(&load);
+  qk_fill_t fill[2] = {noise_for(0, 11), noise_for(1, 12)};
+  qk_result_t result[QK_INFLIGHT_MAX] = {0};
+  snprintf(fill[0].project, sizeof fill[0].project, "low");
+  fill[0].project_count = 3;
+  object_name(fill[0].shm_out, 0);
+  fill_entries(&l, 2, fill);
+  run_entries(&l, result);
+  cr_expect(result[0].refused && result[0].err.code == QK_NOT_FOUND, "%s", result[0].err.text);
+  cr_expect(strstr(result[0].err.text, "low"), "%s", result[0].err.text);
+  cr_expect(!result[1].refused && result[1].err.code == QK_OK, "%s", result[1].err.text);
+  close_load(&l);
+}

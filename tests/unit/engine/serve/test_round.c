@@ -194,6 +194,34 @@ Test(round, an_eigen_comes_out_as_it_went_in) {
   expect_eigen_refused(&m, "shm_out has ");
 }
 
+/* ---- projections ---- */
+
+Test(round, a_fill_says_what_it_is_projected_onto) {
+  qk_err_t err = {0};
+  qk_fill_t f;
+  Quark__Column c = QUARK__COLUMN__INIT;
+  const Quark__Engine__Fill plain = good_fill(QUARK__SOURCE_KIND__SOURCE_POINT, &c);
+  Quark__Engine__Fill m = plain;
+  cr_assert_eq(qk_fill_parse(&m, 4, true, 1, &f, &err), QK_OK, "%s", err.text);
+  cr_expect(f.project[0] == '\0' && f.project_count == 0);
+  m.project = "low";
+  m.project_count = 4096;
+  cr_assert_eq(qk_fill_parse(&m, 4, true, 1, &f, &err), QK_OK, "%s", err.text);
+  cr_expect(strcmp(f.project, "low") == 0 && f.project_count == 4096);
+  cr_expect_eq(qk_fill_parse(&m, 4, true, 2, &f, &err), QK_UNSUPPORTED);
+  cr_expect(strstr(err.text, "doublet"), "%s", err.text);
+  const Quark__Engine__Fill good = m;
+#define REFUSED(change, words) (m = good, change, expect_fill_refused(&m, words))
+  REFUSED(m.project = "../x", "project of 4 bytes");
+  REFUSED(m.project = "", "project of 0 bytes");
+  REFUSED(m.project_count = 0, "project_count = 0: 1 to 4096");
+  REFUSED(m.project_count = UINT32_MAX, "project_count = 4294967295");
+  REFUSED(m.shm_out = NULL, "shm_out: a projection needs it");
+  REFUSED(m.parity = QUARK__PARITY__PARITY_ODD, "parity = 2: a projection is of all sites");
+  REFUSED(m.five_d = true, "five_d");
+#undef REFUSED
+}
+
 /* ---- work and parity ---- */
 
 Test(round, work_needs_no_tolerance_and_a_solve_does) {
