@@ -108,7 +108,7 @@ uint8_t *qk_engine_encode_fill(uint32_t entry, uint64_t serial, const qk_rhs_t *
   fill.shm_out = rhs->solution ? rhs->solution->name : NULL;
   if (job->vectors[0]) fill.vectors = (char *)job->vectors;
   if (job->project[0]) fill.project = (char *)job->project;
-  fill.has_project_count = job->project[0];
+  fill.has_project_count = job->project[0] != '\0';
   fill.project_count = job->project_count;
   fill.dtype = job->dtype;
   fill.basis = job->basis;
