@@ -275,7 +275,7 @@ if [ -n "$sanitizer" ]; then
         --error-exitcode 9 "$path" --jobs 1 --filter "$suite/reads_ghosts_*_in_all_directions"
     fi
   done
-  for suite in coarse transfer aggregates vector_block gcr cagcr ratios local diag_exp fifth; do
+  for suite in coarse transfer aggregates vector_block gcr cagcr ratios local diag_exp fifth project; do
     path=$(program test_kernels_$suite)
     if [ -n "$path" ]; then
       check "memcheck $suite" "$sanitizer" --target-processes all --tool memcheck --error-exitcode 9 \
