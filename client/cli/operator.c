@@ -201,6 +201,25 @@ qk_shape_t ctl_operator_shape(const quark_report_t *report) {
   return shape;
 }
 
+int32_t ctl_operator_slices(const quark_report_t *report) {
+  const qk_action_row_t *row = row_of(report->setup.action);
+  char copy[QUARK_PARAMETER_TEXT];
+  quark_parameter_t pair[CTL_PARAMETERS];
+  double slices = 0;
+  if (row && !row->has_slices) return 0;
+  const uint32_t n = split(report->setup.parameters, copy, pair);
+  for (uint32_t i = 0; i < n; i++)
+    if (strcmp(pair[i].key, "Ls") == 0 && !qk_real_parse(pair[i].value, &slices)) return 0;
+  return slices >= 1 && slices <= QK_H5FILE_MAX_SLICES ? (int32_t)slices : 0;
+}
+
+int ctl_operator_check_five(const quark_report_t *report, bool five) {
+  if (!five || ctl_operator_slices(report) > 0) return 0;
+  ctl_complain("--five-d: setup %s, %s: this action has no fifth dimension", report->setup.name,
+               report->setup.action);
+  return EXIT_USAGE;
+}
+
 int ctl_operator_check(const quark_report_t *report) {
   const qk_shape_t shape = ctl_operator_shape(report), usual = qk_shape_usual();
   if (qk_shape_is_usual(&shape) || qk_shape_vectors(&shape) == 2) return 0;

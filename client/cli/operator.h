@@ -55,6 +55,10 @@ double ctl_operator_csw(const quark_report_t *report);
 int32_t ctl_operator_flavour(const quark_report_t *report, int32_t flavour);
 /* The fields of the setup. */
 qk_shape_t ctl_operator_shape(const quark_report_t *report);
+/* Slices of fields of five dimensions (five_d); 0: the action of the setup has no fifth dimension. */
+int32_t ctl_operator_slices(const quark_report_t *report);
+/* EXIT_USAGE: with --five-d it has none. */
+int ctl_operator_check_five(const quark_report_t *report, bool five);
 /* EXIT_DATA: this program does not know the fields of the setup's action: they are neither those of
  * spin and colour nor pairs of them, as a doublet has. */
 int ctl_operator_check(const quark_report_t *report);

@@ -31,6 +31,15 @@ void ctl_filespec(const struct argp_state *state, const char *name, const char *
     argp_error(state, "--%s=%s", name, err.text);
 }
 
+static void check_five(const struct argp_state *state, const ctl_solve_options_t *o) {
+  if (!o->params.five_d) return;
+  if (!o->can_five) argp_error(state, "--five-d is for propagator and solve");
+  if (o->file.path[0])
+    argp_error(state, "--five-d needs --out: --sink=file is for fields of four dimensions");
+  if ((o->has_format ? o->format : qk_field_format_of(o->out)) != QK_FIELD_HDF5)
+    argp_error(state, "--five-d needs --format=hdf5: SciDAC files have fields of four dimensions");
+}
+
 /* Sources and sinks use the same smeared links. */
 static void finish(const struct argp_state *state, void *values) {
   ctl_solve_options_t *o = values;
@@ -49,6 +58,7 @@ static void finish(const struct argp_state *state, void *values) {
                       "the daemon in between");
   if (links.links && !o->params.smear.steps && !o->sink.steps)
     argp_error(state, "--smear-links needs --smear: nothing is smeared");
+  check_five(state, o);
   links.alpha = o->sink.alpha;
   links.steps = o->sink.steps;
   o->sink = links;
@@ -181,6 +191,9 @@ static const qk_option_row_t rows[] = {
     {"flavour", QK_OPTION_TAKEN, .form = "+1|-1", .take = take_flavour,
      .help = "of the two operators of a setup whose action has flavours (twisted mass) the one to "
              "solve with (+1)"},
+    {"five-d", QK_OPTION_FLAG, AT(params.five_d),
+     .help = "propagator, solve: of domain wall fermions the solution of M x = b on all slices of "
+             "the fifth dimension, and --in of such fields; HDF5 only"},
     {"smear", QK_OPTION_TAKEN, .form = "SMEARING", .take = take_smear,
      .help = "Gaussian smearing of the sources: gauss:ALPHA,STEPS or gauss:width=W,steps=N"},
     {"smear-links", QK_OPTION_TAKEN, .form = "SMEARING", .take = take_links,

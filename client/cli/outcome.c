@@ -68,6 +68,7 @@ void ctl_describe_setup(const quark_report_t *r, qk_h5meta_t *meta) {
 static void describe(const ctl_work_t *work, qk_h5meta_t *meta) {
   const quark_report_t *r = &work->report;
   ctl_describe_setup(r, meta);
+  if (work->params.five_d) meta->slices = ctl_operator_slices(r);
   snprintf(meta->kind, sizeof meta->kind, "%s", work->kind);
   snprintf(meta->basis, sizeof meta->basis, "%s", quark_basis_name(work->params.basis));
   snprintf(meta->normalisation, sizeof meta->normalisation, "%s",
@@ -155,6 +156,7 @@ int ctl_outcome_open(const ctl_work_t *work, bool ack, ctl_outcome_t *o) {
     return ctl_fail_file(&err);
   o->field_bytes = (size_t)dims[0] * dims[1] * dims[2] * dims[3] * work->report.setup.site_reals *
                    ((size_t)ctl_work_bits(work) / 8);
+  if (meta.slices) o->field_bytes *= (size_t)meta.slices;
   qk_wall_init(&o->wall, work->nrhs, (int)dims[3],
                ctl_wall_time(work->column, work->nrhs, work->params.source));
   if (o->out) qk_fieldfile_set_wall(o->out, &o->wall);

@@ -20,12 +20,13 @@ typedef struct ctl_solve_options {
   const char *out;
   bool out_optional;         /* set by the command: it may be used without out */
   bool can_detach, can_file; /* set by the command: it has detach_s, file */
+  bool can_five;             /* set by the command: it has params.five_d */
   qk_field_format_t format;  /* of out */
   bool has_format;           /* false: as the name of out says */
   qk_filespec_t file;        /* the daemon writes the solutions there, not to out; path "": none */
   uint64_t detach_s;         /* seconds; 0: waits for the solutions */
   /* tol, tol_abs, tol_hq, max_iter, deadline, priority, dtype, basis, normalisation, flavour,
-   * smear */
+   * five_d, smear */
   quark_params_t params;
   quark_smearing_t sink; /* of commands that also smear sinks; with the links of params.smear */
   bool has_tol, has_dtype, has_basis, progress, has_client;

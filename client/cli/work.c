@@ -18,7 +18,8 @@ int ctl_work_begin(ctl_work_t *work, const ctl_solve_options_t *options) {
   int code = ctl_connect(&options->common, options->has_client ? options->client : NULL, false,
                          &work->conn);
   if (code == 0) code = ctl_report(&options->common, work->conn, false, &work->report);
-  return code ? code : ctl_operator_check(&work->report);
+  if (code == 0) code = ctl_operator_check(&work->report);
+  return code ? code : ctl_operator_check_five(&work->report, options->params.five_d);
 }
 
 void ctl_work_end(ctl_work_t *work) {

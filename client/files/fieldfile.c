@@ -118,6 +118,23 @@ qk_status_t qk_fieldfile_open(const char *path, const char *dataset, qk_fieldfil
   return status;
 }
 
+qk_status_t qk_fieldfile_open_five(const char *path, const char *dataset, qk_fieldfile_t **file,
+                                   qk_err_t *err) {
+  if (is_lime(path))
+    return qk_fail(err, QK_UNSUPPORTED,
+                   "%s: a SciDAC file, whose fields have four dimensions, where those of five are "
+                   "expected (--five-d), in HDF5",
+                   path);
+  qk_fieldfile_t *f = calloc(1, sizeof *f);
+  if (!f) return qk_fail(err, QK_NO_MEMORY, "%s: no memory", path);
+  const qk_status_t status = qk_h5file_open_five(path, dataset, &f->h5, err);
+  if (status == QK_OK)
+    *file = f;
+  else
+    free(f);
+  return status;
+}
+
 const qk_h5meta_t *qk_fieldfile_meta(const qk_fieldfile_t *f) {
   return f->in ? qk_scidac_meta(f->in) : qk_h5file_meta(f->h5);
 }

@@ -45,6 +45,9 @@ qk_status_t qk_fieldfile_commit(qk_fieldfile_t *file, qk_err_t *err);
 /* dataset: of an HDF5 file, or NULL. QK_BAD_ARGUMENT: of another one. */
 qk_status_t qk_fieldfile_open(const char *path, const char *dataset, qk_fieldfile_t **file,
                               qk_err_t *err);
+/* A file of fields of five dimensions, which qk_fieldfile_open refuses. Only HDF5 has them. */
+qk_status_t qk_fieldfile_open_five(const char *path, const char *dataset, qk_fieldfile_t **file,
+                                   qk_err_t *err);
 const qk_h5meta_t *qk_fieldfile_meta(const qk_fieldfile_t *file);
 int64_t qk_fieldfile_nrhs(const qk_fieldfile_t *file);
 int qk_fieldfile_bits(const qk_fieldfile_t *file);

@@ -24,8 +24,9 @@ struct qk_h5file {
   qk_h5column_t *column;
   const qk_wall_t *wall; /* NULL: none */
   int64_t nrhs;
-  hsize_t extent[RANK]; /* rhs, [flavour,] t, z, y, x, spin, colour */
-  int rank;             /* 8 of two flavours, else 7 */
+  hsize_t extent[RANK]; /* rhs, [flavour or s,] t, z, y, x, spin, colour */
+  int rank;             /* 8 of two flavours and of five dimensions, else 7 */
+  bool five;            /* five dimensions */
   hsize_t slices;       /* of a chunk; of a file that is written */
   bool single;          /* the dataset has no axis for right-hand sides */
   int bits;
@@ -70,12 +71,22 @@ static bool is_two(const qk_h5file_t *f) {
   return f->meta.site_reals == QK_H5_TWO_SITE_REALS;
 }
 
+/* Fields of spin and colour in a right-hand side: flavours, or slices of a fifth dimension. */
+static hsize_t parts_of(const qk_h5file_t *f) {
+  return f->rank == RANK ? f->extent[1] : 1;
+}
+
+/* What the axes must be; said: as in open_dataset. */
+static const char *expected_axes(const qk_h5file_t *f, int32_t said) {
+  return f->five ? "8 dimensions [rhs][s][t][z][y][x][spin][colour]" : qk_h5file_axes(said);
+}
+
 /* The axis t. */
 static int axis_t(const qk_h5file_t *f) {
   return f->rank - 6;
 }
 
-/* Chunks are whole right-hand sides, each flavour one, or as many time slices as fit CHUNK_BYTES
+/* Chunks are whole right-hand sides, each flavour or slice one, or as many time slices as fit CHUNK_BYTES
  * and divide the extent in t: a chunk that is used in part would be written whole. */
 static hsize_t slices_of_chunk(const qk_h5file_t *f) {
   const hsize_t nt = f->extent[axis_t(f)];
@@ -114,6 +125,9 @@ static qk_status_t check_shape(const qk_h5file_t *f, qk_err_t *err) {
   if (f->nrhs < 1 || f->nrhs > MAX_RHS)
     return qk_fail(err, QK_TOO_LARGE, "%s: %lld right-hand sides, must be 1 to %d", f->path,
                    (long long)f->nrhs, MAX_RHS);
+  if (f->five && (f->meta.slices < 1 || f->meta.slices > QK_H5FILE_MAX_SLICES))
+    return qk_fail(err, QK_BAD_GEOMETRY, "%s: %d slices of a fifth dimension, must be 1 to %d",
+                   f->path, f->meta.slices, QK_H5FILE_MAX_SLICES);
   double sites = 1;
   for (int mu = 0; mu < 4; mu++) sites *= f->meta.dims[mu];
   if (sites > 2147483647.0)
@@ -124,9 +138,9 @@ static qk_status_t check_shape(const qk_h5file_t *f, qk_err_t *err) {
 /* Of a field with these extents. */
 static void set_extents(qk_h5file_t *f) {
   const int32_t *dims = f->meta.dims;
-  f->rank = is_two(f) ? RANK : RANK - 1;
+  f->rank = f->five || is_two(f) ? RANK : RANK - 1;
   f->extent[0] = (hsize_t)f->nrhs;
-  f->extent[1] = 2; /* of one flavour it is overwritten */
+  f->extent[1] = f->five ? (hsize_t)f->meta.slices : 2; /* of neither it is overwritten */
   for (int mu = 0; mu < 4; mu++) f->extent[axis_t(f) + mu] = (hsize_t)dims[3 - mu];
   f->extent[f->rank - 2] = SPIN;
   f->extent[f->rank - 1] = COLOUR;
@@ -134,8 +148,9 @@ static void set_extents(qk_h5file_t *f) {
 
 qk_status_t qk_h5file_create(const char *path, const qk_h5meta_t *meta, int bits, int64_t nrhs,
                              qk_h5file_t **file, qk_err_t *err) {
-  if (meta->site_reals != QK_H5_TWO_SITE_REALS) {
-    const qk_status_t known = qk_h5_check_site_reals(path, meta->site_reals, true, err);
+  if (meta->slices || meta->site_reals != QK_H5_TWO_SITE_REALS) {
+    const qk_status_t known =
+        qk_h5_check_site_reals(path, meta->site_reals, meta->slices == 0, err);
     if (known != QK_OK) return known;
   }
   if (bits != 32 && bits != 64)
@@ -143,6 +158,7 @@ qk_status_t qk_h5file_create(const char *path, const qk_h5meta_t *meta, int bits
   qk_h5file_t *f = file_new(path);
   if (!f) return qk_fail(err, QK_NO_MEMORY, "%s: no memory", path);
   f->meta = *meta;
+  f->five = meta->slices != 0;
   f->nrhs = nrhs;
   f->bits = bits;
   qk_status_t status = check_shape(f, err);
@@ -203,9 +219,9 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "chunks are written as
  * anything. */
 static bool write_rhs(const qk_h5file_t *f, int64_t rhs, const uint8_t *data) {
   const int t = axis_t(f);
-  const hsize_t chunks = f->extent[t] / f->slices, flavours = is_two(f) ? 2 : 1;
-  const size_t bytes = qk_h5file_rhs_bytes(f, f->bits) / (flavours * chunks);
-  for (hsize_t i = 0; i < flavours * chunks; i++, data += bytes) {
+  const hsize_t chunks = f->extent[t] / f->slices, parts = parts_of(f);
+  const size_t bytes = qk_h5file_rhs_bytes(f, f->bits) / (parts * chunks);
+  for (hsize_t i = 0; i < parts * chunks; i++, data += bytes) {
     hsize_t at[RANK] = {(hsize_t)rhs, i / chunks};
     at[t] = i % chunks * f->slices;
     if (H5Dwrite_chunk(f->dataset, H5P_DEFAULT, 0, at, bytes, data) < 0) return false;
@@ -293,10 +309,10 @@ static herr_t find_dataset(hid_t root, const char *name, const H5L_info_t *info,
   return 0;
 }
 
-/* said: the attribute site_reals; 0: it is not there. */
-static qk_status_t open_dataset(qk_h5file_t *f, const char *name, int32_t said, qk_err_t *err) {
-  search_t s = {.least = said == QK_H5_TWO_SITE_REALS ? RANK - 1 : RANK - 2,
-                .most = said == QK_H5_SITE_REALS ? RANK - 1 : RANK};
+/* said: the attribute site_reals; 0: it is not there. least: dimensions of one right-hand side. */
+static qk_status_t open_dataset(qk_h5file_t *f, const char *name, int32_t said, int least,
+                                qk_err_t *err) {
+  search_t s = {.least = least, .most = said == QK_H5_SITE_REALS && !f->five ? RANK - 1 : RANK};
   if (!name) {
     name = "field";
     if (H5Lexists(f->file, name, H5P_DEFAULT) <= 0) {
@@ -305,7 +321,7 @@ static qk_status_t open_dataset(qk_h5file_t *f, const char *name, int32_t said, 
       if (s.found != 1)
         return qk_fail(err, QK_BAD_FORMAT,
                        "%s: no dataset \"field\" and %d others with the %s, expected one", f->path,
-                       s.found, qk_h5file_axes(said));
+                       s.found, expected_axes(f, said));
       name = s.name;
     }
   }
@@ -341,12 +357,13 @@ static qk_status_t read_type(qk_h5file_t *f, qk_err_t *err) {
 }
 
 /* The extents of the dataset, whose axes the attribute decides, or without it their number. */
-static qk_status_t read_extents(qk_h5file_t *f, int32_t said, qk_err_t *err) {
+static qk_status_t read_extents(qk_h5file_t *f, int32_t said, int least, qk_err_t *err) {
   const hid_t space = H5Dget_space(f->dataset);
   const int rank = space < 0 ? -1 : H5Sget_simple_extent_ndims(space);
-  f->meta.site_reals = said ? said : rank == RANK ? QK_H5_TWO_SITE_REALS : QK_H5_SITE_REALS;
-  f->rank = is_two(f) ? RANK : RANK - 1;
-  f->single = rank == f->rank - 1;
+  const bool two = said ? said == QK_H5_TWO_SITE_REALS : rank == RANK && !f->five;
+  f->meta.site_reals = two ? QK_H5_TWO_SITE_REALS : QK_H5_SITE_REALS;
+  f->rank = f->five || two ? RANK : RANK - 1;
+  f->single = rank == f->rank - 1 && rank >= least;
   f->extent[0] = 1;
   const bool fits = rank == f->rank || f->single;
   if (fits) H5Sget_simple_extent_dims(space, f->extent + (f->single ? 1 : 0), NULL);
@@ -354,11 +371,11 @@ static qk_status_t read_extents(qk_h5file_t *f, int32_t said, qk_err_t *err) {
   if (fits) return QK_OK;
   return qk_fail(err, QK_BAD_FORMAT, "%s: field has %d dimensions%s, expected the %s", f->path,
                  rank, said ? is_two(f) ? " and site_reals = 48" : " and site_reals = 24" : "",
-                 qk_h5file_axes(f->meta.site_reals));
+                 expected_axes(f, f->meta.site_reals));
 }
 
-static qk_status_t read_shape(qk_h5file_t *f, int32_t said, qk_err_t *err) {
-  const qk_status_t status = read_extents(f, said, err);
+static qk_status_t read_shape(qk_h5file_t *f, int32_t said, int least, qk_err_t *err) {
+  const qk_status_t status = read_extents(f, said, least, err);
   if (status != QK_OK) return status;
   const hsize_t spins = f->extent[f->rank - 2], colours = f->extent[f->rank - 1];
   if (spins != SPIN || colours != COLOUR)
@@ -368,6 +385,10 @@ static qk_status_t read_shape(qk_h5file_t *f, int32_t said, qk_err_t *err) {
   if (is_two(f) && f->extent[1] != 2)
     return qk_fail(err, QK_BAD_FORMAT, "%s: field has %llu flavours, expected 2 in the %s", f->path,
                    (unsigned long long)f->extent[1], qk_h5file_axes(f->meta.site_reals));
+  if (f->five && f->extent[1] > QK_H5FILE_MAX_SLICES)
+    return qk_fail(err, QK_BAD_GEOMETRY, "%s: field has %llu slices in s, must be 1 to %d", f->path,
+                   (unsigned long long)f->extent[1], QK_H5FILE_MAX_SLICES);
+  f->meta.slices = f->five ? (int32_t)f->extent[1] : 0;
   for (int mu = 0; mu < 4; mu++) {
     const hsize_t n = f->extent[axis_t(f) + 3 - mu];
     if (n > QK_H5FILE_MAX_EXTENT) /* which dims cannot tell */
@@ -394,16 +415,36 @@ static qk_status_t read_meta(qk_h5file_t *f, qk_err_t *err) {
   return qk_h5column_read(f->file, f->path, f->nrhs, &f->column, err);
 }
 
-qk_status_t qk_h5file_open(const char *path, const char *dataset, qk_h5file_t **file,
+/* What the attributes say of the axes must be what is asked for. *least: dimensions that a single
+ * right-hand side has, as far as they are told from those of several. */
+static qk_status_t check_axes(const qk_h5file_t *f, int32_t said, int *least, qk_err_t *err) {
+  bool told = false;
+  const qk_status_t status = qk_h5meta_five(f->file, f->path, &told, err);
+  if (status != QK_OK) return status;
+  if (told && !f->five)
+    return qk_fail(err, QK_UNSUPPORTED,
+                   "%s: attribute axes = \"" QK_H5FILE_AXES_FIVE "\": its fields have five "
+                   "dimensions, where those of four are expected; quarkctl solve --five-d reads it",
+                   f->path);
+  if (f->five && said == QK_H5_TWO_SITE_REALS)
+    return qk_h5_check_site_reals(f->path, said, false, err);
+  *least = f->five ? told ? RANK - 1 : RANK : said == QK_H5_TWO_SITE_REALS ? RANK - 1 : RANK - 2;
+  return QK_OK;
+}
+
+static qk_status_t open_as(const char *path, const char *dataset, bool five, qk_h5file_t **file,
                            qk_err_t *err) {
   qk_h5file_t *f = file_new(path);
   if (!f) return qk_fail(err, QK_NO_MEMORY, "%s: no memory", path);
   qk_status_t status;
   int32_t said = 0;
+  int least = RANK;
+  f->five = five;
   if ((status = qk_h5_open(path, &f->file, err)) != QK_OK) goto fail;
   if ((status = qk_h5meta_site_reals(f->file, path, &said, err)) != QK_OK) goto fail;
-  if ((status = open_dataset(f, dataset, said, err)) != QK_OK) goto fail;
-  if ((status = read_shape(f, said, err)) != QK_OK) goto fail;
+  if ((status = check_axes(f, said, &least, err)) != QK_OK) goto fail;
+  if ((status = open_dataset(f, dataset, said, least, err)) != QK_OK) goto fail;
+  if ((status = read_shape(f, said, least, err)) != QK_OK) goto fail;
   if ((status = read_type(f, err)) != QK_OK) goto fail;
   if ((status = read_meta(f, err)) != QK_OK) goto fail;
   *file = f;
@@ -411,6 +452,16 @@ qk_status_t qk_h5file_open(const char *path, const char *dataset, qk_h5file_t **
 fail:
   qk_h5file_close(f);
   return status;
+}
+
+qk_status_t qk_h5file_open(const char *path, const char *dataset, qk_h5file_t **file,
+                           qk_err_t *err) {
+  return open_as(path, dataset, false, file, err);
+}
+
+qk_status_t qk_h5file_open_five(const char *path, const char *dataset, qk_h5file_t **file,
+                                qk_err_t *err) {
+  return open_as(path, dataset, true, file, err);
 }
 
 const qk_h5meta_t *qk_h5file_meta(const qk_h5file_t *file) {

@@ -51,10 +51,19 @@ static hid_t text_type(size_t size) {
   return type;
 }
 
+/* Of fields of five dimensions alone, so that programs which know four find what they expect. */
+typedef struct axes {
+  char axes[64];
+} axes_t;
+static const qk_h5attr_t axes_attribute = QK_H5ATTR_TEXT(axes_t, axes);
+
 qk_status_t qk_h5meta_write(hid_t root, const char *where, const qk_h5meta_t *meta, qk_err_t *err) {
+  static const axes_t five = {QK_H5FILE_AXES_FIVE};
   int n;
   const qk_h5attr_t *attributes = qk_h5meta_members(&n);
-  const qk_status_t status = qk_h5format_write(root, where, format, QK_H5FILE_VERSION, err);
+  qk_status_t status = qk_h5format_write(root, where, format, QK_H5FILE_VERSION, err);
+  if (status == QK_OK && meta->slices)
+    status = qk_h5attr_write(root, where, &axes_attribute, 1, &five, err);
   return status != QK_OK ? status : qk_h5attr_write(root, where, attributes, n, meta, err);
 }
 
@@ -76,6 +85,18 @@ qk_status_t qk_h5meta_site_reals(hid_t root, const char *where, int32_t *site_re
     status = qk_h5_check_site_reals(where, meta.site_reals, true, err);
   if (status == QK_OK) *site_reals = meta.site_reals;
   return status;
+}
+
+qk_status_t qk_h5meta_five(hid_t root, const char *where, bool *five, qk_err_t *err) {
+  axes_t said = {""};
+  const qk_status_t status = qk_h5attr_read(root, where, &axes_attribute, 1, &said, err);
+  if (status != QK_OK) return status;
+  if (*said.axes && strcmp(said.axes, QK_H5FILE_AXES_FIVE) != 0)
+    return qk_fail(err, QK_UNSUPPORTED,
+                   "%s: attribute axes = \"%s\": this program knows \"" QK_H5FILE_AXES_FIVE "\"",
+                   where, said.axes);
+  *five = *said.axes;
+  return QK_OK;
 }
 
 static hid_t number_type(const member_t *m, bool in_file) {

@@ -19,6 +19,7 @@
  * two flavours. */
 enum { QK_H5_SITE_REALS = QK_SITE_REALS, QK_H5_TWO_SITE_REALS = 2 * QK_SITE_REALS };
 enum { QK_H5FILE_MAX_EXTENT = 1 << 16 }; /* sites in one direction, in any format */
+enum { QK_H5FILE_MAX_SLICES = 1 << 10 }; /* of a fifth dimension */
 
 /* What all columns have in common. Unknown numbers are NaN; unknown texts are empty. */
 typedef struct qk_h5meta {
@@ -30,7 +31,8 @@ typedef struct qk_h5meta {
   double kappa, mass, csw;       /* NaN: the action has none */
   int32_t flavour;               /* 1 or -1; 0: the action has none */
   int32_t site_reals;            /* real numbers of the field at a site */
-  double boundary[8];            /* phases for x, y, z, t as re, im pairs */
+  int32_t slices;     /* of a fifth dimension; 0: the fields have four. The attribute axes */
+  double boundary[8]; /* phases for x, y, z, t as re, im pairs */
   double plaquette;
   /* What was asked of the residuals: relative, absolute, heavy-quark; NaN: nothing */
   double tolerance, tolerance_abs, tolerance_hq;

@@ -13,12 +13,18 @@
 
 enum { QK_H5FILE_VERSION = 1 };
 
+/* The attribute axes, which files of fields of five dimensions have. */
+#define QK_H5FILE_AXES_FIVE "rhs s t z y x spin colour"
+
 /* Writes the attributes of the root group. Unknown members are not written. */
 qk_status_t qk_h5meta_write(hid_t root, const char *where, const qk_h5meta_t *meta, qk_err_t *err);
 /* What the attribute of this name says; 0: it is not there. QK_UNSUPPORTED: the field has other
  * numbers at a site than these programs know. To be called before the shape is read, which depends
  * on it. */
 qk_status_t qk_h5meta_site_reals(hid_t root, const char *where, int32_t *site_reals, qk_err_t *err);
+/* Whether the attribute axes says that the fields have five dimensions. QK_UNSUPPORTED: it says
+ * anything else. */
+qk_status_t qk_h5meta_five(hid_t root, const char *where, bool *five, qk_err_t *err);
 /* Members that the file does not have stay as they were. The others must have the right class and
  * size. */
 qk_status_t qk_h5meta_read(hid_t root, const char *where, qk_h5meta_t *meta, qk_err_t *err);

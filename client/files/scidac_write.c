@@ -60,6 +60,11 @@ qk_status_t qk_scidac_check(const char *path, bool usqcd, const qk_h5meta_t *met
                    "%s: a SciDAC file has fields of %d real numbers at a site, not of %d (two "
                    "flavours); write --format=hdf5",
                    path, QK_H5_SITE_REALS, meta->site_reals);
+  if (meta->slices)
+    return qk_fail(err, QK_UNSUPPORTED,
+                   "%s: a SciDAC file has fields of four dimensions, not of five (--five-d); write "
+                   "--format=hdf5",
+                   path);
   if (nrhs != COLUMNS)
     return qk_fail(err, QK_UNSUPPORTED,
                    "%s: a SciDAC file has the %d columns of a propagator, not %lld; write "

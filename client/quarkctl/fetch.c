@@ -6,6 +6,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include "client/cli/operator.h"
 #include "client/cli/ticket.h"
 
 enum { LOOK_MS = 200 };
@@ -116,7 +117,9 @@ static int connect_as_client(fetching_t *f) {
 static void open_input(fetching_t *f) {
   qk_fieldfile_t *in = NULL;
   qk_err_t err = {0};
-  if (!f->ticket.input || qk_fieldfile_open(f->ticket.input, NULL, &in, &err) != QK_OK) return;
+  if (!f->ticket.input || (f->work.params.five_d ? qk_fieldfile_open_five : qk_fieldfile_open)(
+                              f->ticket.input, NULL, &in, &err) != QK_OK)
+    return;
   if (qk_fieldfile_nrhs(in) == f->work.nrhs)
     f->work.in = in;
   else
@@ -144,6 +147,7 @@ static int attach(fetching_t *f) {
     code = attach_part(f, &t->part[i], first);
     first += t->part[i].nrhs;
   }
+  if (code == 0) code = ctl_operator_check_five(&work->report, work->params.five_d);
   if (code) return code;
   work->described = work->params.smear;
   if (work->params.source != QUARK_UPLOAD && work->params.source != QUARK_FILE)

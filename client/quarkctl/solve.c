@@ -48,6 +48,8 @@ static void finish(const struct argp_state *state, void *values) {
   const options_t *o = values;
   if (!o->in == !o->text) argp_error(state, "--in or --source is required");
   if (o->text && o->dataset) argp_error(state, "--dataset is for --in");
+  if (o->text && o->solve.params.five_d)
+    argp_error(state, "--five-d needs --in: --source=file is for fields of four dimensions");
 }
 
 static void finish_apply(const struct argp_state *state, void *values) {
@@ -125,6 +127,15 @@ static int check_dims(const options_t *o, const qk_fieldfile_t *in, const quark_
   return 0;
 }
 
+static int check_slices(const options_t *o, const qk_fieldfile_t *in,
+                        const quark_report_t *report) {
+  const int32_t found = qk_fieldfile_meta(in)->slices;
+  if (!o->solve.params.five_d || found == ctl_operator_slices(report)) return 0;
+  ctl_complain("%s: fields of %d slices in s, but setup %s, %s, has Ls = %d", o->in, found,
+               report->setup.name, report->setup.action, ctl_operator_slices(report));
+  return EXIT_DATA;
+}
+
 static void take_input(const options_t *o, ctl_work_t *work) {
   const qk_filespec_t *file = &o->source;
   work->kind = o->work ? "applied" : "solution";
@@ -155,7 +166,9 @@ static void describe(options_t *o, ctl_work_t *work) {
 static int run(options_t *o) {
   qk_fieldfile_t *in = NULL;
   qk_err_t err = {0};
-  if (o->in && qk_fieldfile_open(o->in, o->dataset, &in, &err) != QK_OK) return ctl_fail_file(&err);
+  if (o->in && (o->solve.params.five_d ? qk_fieldfile_open_five
+                                       : qk_fieldfile_open)(o->in, o->dataset, &in, &err) != QK_OK)
+    return ctl_fail_file(&err);
   int code = in ? settle(o, in, &o->solve.params) : 0;
   if (code) {
     qk_fieldfile_close(in);
@@ -166,6 +179,7 @@ static int run(options_t *o) {
   work.in = in;
   if (code == 0 && in) code = check_site_reals(o, in, &work.report);
   if (code == 0 && in) code = check_dims(o, in, &work.report);
+  if (code == 0 && in) code = check_slices(o, in, &work.report);
   if (code == 0) {
     take_input(o, &work);
     describe(o, &work);
@@ -184,7 +198,7 @@ int ctl_solve(int argc, char **argv) {
       "later.";
   options_t o = {0};
   ctl_solve_options_init(&o.solve);
-  o.solve.can_detach = o.solve.can_file = true;
+  o.solve.can_detach = o.solve.can_file = o.solve.can_five = true;
   qk_options_parse(&table, NULL, about, argc, argv, &o);
   return run(&o);
 }
