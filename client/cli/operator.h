@@ -55,7 +55,7 @@ double ctl_operator_csw(const quark_report_t *report);
 int32_t ctl_operator_flavour(const quark_report_t *report, int32_t flavour);
 /* The fields of the setup. */
 qk_shape_t ctl_operator_shape(const quark_report_t *report);
-/* Slices of fields of five dimensions (five_d); 0: the action of the setup has no fifth dimension. */
+/* Slices of fields of five dimensions; 0: the action of the setup has no fifth dimension. */
 int32_t ctl_operator_slices(const quark_report_t *report);
 /* EXIT_USAGE: with --five-d it has none. */
 int ctl_operator_check_five(const quark_report_t *report, bool five);

@@ -86,8 +86,8 @@ static int axis_t(const qk_h5file_t *f) {
   return f->rank - 6;
 }
 
-/* Chunks are whole right-hand sides, each flavour or slice one, or as many time slices as fit CHUNK_BYTES
- * and divide the extent in t: a chunk that is used in part would be written whole. */
+/* Chunks are whole right-hand sides, each flavour or slice one, or as many time slices as fit
+ * CHUNK_BYTES and divide the extent in t: a chunk that is used in part would be written whole. */
 static hsize_t slices_of_chunk(const qk_h5file_t *f) {
   const hsize_t nt = f->extent[axis_t(f)];
   hsize_t slice = (hsize_t)f->bits / 4;

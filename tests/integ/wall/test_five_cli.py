@@ -13,7 +13,7 @@ cli_case.GAUGE = GAUGE = 'builtin:weak:4x4x4x4:1'
 SHAPE, LS = (4, 4, 4, 4, 4, 3), 4
 NUMBERS = dict(mass=0.4, M5=1.4, Ls=LS, b=1.5, c=0.5)
 AXES = 'rhs s t z y x spin colour'
-POINT = ('propagator', '--source=point:1,2,3,1', '--five-d', '--tol=1e-8')
+POINT = ('propagator', '--source=point:1,2,3,1', '--five-d', '--tol=1e-6')
 
 
 class Walls(Case):
@@ -51,19 +51,19 @@ def refused(d, code, words, *args, out='no.h5'):
 def propagators_have_all_slices(case):
     with case.daemon('--slots=24') as d:
         run(d, *POINT, '--out', d.path('p.h5'))
-        run(d, 'propagator', '--source=point:1,2,3,1', '--tol=1e-8', '--out', d.path('q.h5'))
+        run(d, 'propagator', '--source=point:1,2,3,1', '--tol=1e-6', '--out', d.path('q.h5'))
         x, columns, about = contents(d.path('p.h5'))
         quark, others, told = contents(d.path('q.h5'))
         assert x.shape == (12, LS) + SHAPE and x.dtype == complex and about.pop('axes') == AXES and 'axes' not in told
         assert about.keys() == told.keys() and all(np.array_equal(about[k], told[k]) for k in about), (about, told)
-        assert about['format_version'] == 1 and about['site_reals'] == 24 and (columns['true_residual'] < 1e-8).all()
+        assert about['format_version'] == 1 and about['site_reals'] == 24 and (columns['true_residual'] < 1e-6).all()
         for name in 'source', 'site', 'spin', 'colour', 'status':
             assert (columns[name] == others[name]).all(), name
         for k in 0, 7, 11:
             eta = np.zeros(SHAPE, complex)
             eta[1, 3, 2, 1, k // 3, k % 3] = 1
-            assert case.off(x[k], case.op.enter(eta)) < 1.01e-8, k
-            assert np.linalg.norm(case.op.leave(x[k]) - quark[k]) < 1e-6 * np.linalg.norm(quark[k]), k
+            assert case.off(x[k], case.op.enter(eta)) < 1.01e-6, k
+            assert np.linalg.norm(case.op.leave(x[k]) - quark[k]) < 1e-4 * np.linalg.norm(quark[k]), k
         with h5py.File(d.path('p.h5')) as f:
             assert f['field'].chunks == (1, 1) + SHAPE
         refused(d, DATA, ['p.h5: attribute axes = "%s"' % AXES, 'five dimensions', '--five-d'], 'correlator', d.path('p.h5'), out='')
@@ -78,21 +78,21 @@ def right_hand_sides_of_a_file_are_solved(case):
         write_sources(d.path('b.h5'), case.b)
         write_sources(d.path('one.h5'), case.b[1], name='b', axes=np.bytes_(AXES))
         for name, b in ('b.h5', case.b), ('one.h5', case.b[1:]):
-            run(d, 'solve', '--five-d', '--in', d.path(name), '--out', d.path('x.h5'), '--tol=1e-8')
+            run(d, 'solve', '--five-d', '--in', d.path(name), '--out', d.path('x.h5'), '--tol=1e-6')
             x, columns, about = contents(d.path('x.h5'))
             assert x.shape == b.shape and about['axes'] == AXES and about['kind'] == 'solution'
-            assert (columns['source'] == b'upload').all() and all(case.off(y, k) < 1.01e-8 for y, k in zip(x, b))
+            assert (columns['source'] == b'upload').all() and all(case.off(y, k) < 1.01e-6 for y, k in zip(x, b))
         run(d, 'solve', '--five-d', '--in', d.path('x.h5'), '--out', d.path('y.h5'), '--tol=1e-5', '--dtype=f32', '--basis=degrand-rossi')
         y, _, _ = contents(d.path('y.h5'))
         assert y.dtype == np.complex64 and case.off(y[0], x[0]) < 1.1e-5
-        for args in POINT + ('--dtype=f32',), ('solve', '--five-d', '--in', d.path('b.h5'), '--tol=1e-8'):
+        for args in POINT + ('--dtype=f32',), ('solve', '--five-d', '--in', d.path('b.h5'), '--tol=1e-6'):
             run(d, *args, '--out', d.path('direct.h5'))
             run(d, *args, '--out', d.path('later.h5'), '--detach=600')
             refused(d, USAGE, ['SciDAC', '--five-d'], 'fetch', d.path('later.h5.ticket'), '--format=scidac', out='later.lime')
             run(d, 'fetch', d.path('later.h5.ticket'))
             x, columns, about = contents(d.path('direct.h5'))
             y, others, told = contents(d.path('later.h5'))
-            assert x.shape == y.shape and x.dtype == y.dtype and np.linalg.norm(x - y) < 1e-6 * np.linalg.norm(x)
+            assert x.shape == y.shape and x.dtype == y.dtype and np.linalg.norm(x - y) < 1e-4 * np.linalg.norm(x)
             assert all(np.array_equal(about[k], told[k]) for k in about) and (columns['source'] == others['source']).all()
 
 
