@@ -1,9 +1,14 @@
 /* eigen: eigenvectors that the daemon computes and keeps. */
+#include <errno.h>
 #include <inttypes.h>
+#include <libgen.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "client/analysis/smearing.h"
 #include "client/cli/operator.h"
@@ -50,6 +55,25 @@ static void take_dtype(const struct argp_state *state, const char *name, char *t
   ((options_t *)values)->f32 = ctl_either(state, name, text, "f64", "f32");
 }
 
+/* Before anything is computed: a file can be made there, and nothing else goes to it. */
+static void check_outputs(const struct argp_state *state, const options_t *o) {
+  const char *const option[] = {"out", "values", "vectors-out"};
+  const char *const path[] = {o->out, o->values, o->vectors_out};
+  for (int i = 0; i < 3; i++) {
+    char folder[PATH_MAX];
+    struct stat st;
+    if (!path[i]) continue;
+    for (int j = 0; j < i; j++)
+      if (path[j] && strcmp(path[i], path[j]) == 0)
+        argp_error(state, "--%s, --%s: both are %s", option[j], option[i], path[i]);
+    if (stat(path[i], &st) == 0 && S_ISDIR(st.st_mode))
+      argp_error(state, "--%s=%s: it is a folder", option[i], path[i]);
+    snprintf(folder, sizeof folder, "%s", path[i]);
+    if (access(dirname(folder), W_OK) != 0)
+      argp_error(state, "--%s=%s: its folder: %s", option[i], path[i], strerror(errno));
+  }
+}
+
 static void finish(const struct argp_state *state, void *values) {
   const options_t *o = values;
   const bool makes = o->eigen.count > 0 || o->from;
@@ -57,6 +81,9 @@ static void finish(const struct argp_state *state, void *values) {
   if (o->from && (e->count || e->space || e->order || e->restarts || e->links.links || o->kind))
     argp_error(state, "--from: the vectors are not computed: --count, --kind, --space, --order, "
                       "--restarts and --smear-links say nothing of them");
+  if (e->count && o->vectors_out && e->kind != QUARK_EIGEN_LAPLACIAN)
+    argp_error(state, "--vectors-out is for --kind=laplacian; --out writes those of other kinds");
+  check_outputs(state, o);
   if (!o->list && !o->name) argp_error(state, "the name of the eigenvectors is missing");
   if (o->list && (o->name || o->drop)) argp_error(state, "--list: it takes no name");
   if (o->drop && (makes || o->out || o->values || o->vectors_out))

@@ -249,8 +249,9 @@ qk_status_t qk_eigen_header_match(const qk_eigen_header_t *h, const qk_eigen_hea
     return qk_fail(err, QK_NOT_FOUND,
                    "eigenvectors on links with digest %016" PRIx64 ", not %016" PRIx64,
                    a->gauge_digest, b->gauge_digest);
-  if (strcmp(a->operator_text, b->operator_text) != 0 ||
-      memcmp(a->phase, b->phase, sizeof a->phase) != 0)
+  const bool by_links = qk_eigen_is_laplacian(p) && qk_eigen_is_laplacian(q);
+  if (!by_links && (strcmp(a->operator_text, b->operator_text) != 0 ||
+                    memcmp(a->phase, b->phase, sizeof a->phase) != 0))
     return qk_fail(err, QK_NOT_FOUND, "eigenvectors of another operator: %.200s, not %.200s",
                    a->operator_text, b->operator_text);
   if (p->kind != q->kind || strcmp(p->links, q->links) != 0)

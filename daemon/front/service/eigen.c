@@ -151,6 +151,12 @@ static void remove_file(const qk_setup_t *setup, const char *name) {
   if (path[0]) unlink(path);
 }
 
+static bool has_file(const qk_setup_t *setup, const char *name) {
+  char path[QK_PATH_MAX + 1];
+  qk_eigen_path(&setup->settings, setup->site_name, name, path);
+  return path[0] && access(path, F_OK) == 0;
+}
+
 /* With its file, and out of the journal. */
 static void drop(qk_setup_t *setup, qk_eigen_set_t *set) {
   if (set == setup->returning) setup->returning = NULL;
@@ -398,6 +404,8 @@ void qk_eigen_ended(const qk_rhs_t *rhs) {
   if (rhs->outcome.status == QK_OK) {
     set->state = QUARK__EIGEN_STATE__EIGEN_KEPT;
     note(job->setup, set);
+  } else if (rhs->outcome.status == QK_NOT_FOUND && has_file(job->setup, set->problem->name)) {
+    free_set(set); /* the file, and its note, are of another operator */
   } else {
     drop(job->setup, set);
   }
@@ -472,7 +480,16 @@ void qk_eigen_returned(qk_setup_t *setup, const Quark__Engine__EigenDone *done) 
     set->state = QUARK__EIGEN_STATE__EIGEN_KEPT;
     return;
   }
+  const char *why = done->text ? done->text : "";
+  if (done->status == QK_NOT_FOUND && has_file(setup, set->problem->name)) {
+    qk_warn("setups",
+            "%s: eigenvectors %s are not of this configuration and operator: %s: their file stays, "
+            "and they are back when the setup is what it was",
+            setup->name, set->problem->name, why);
+    free_set(set); /* the note stays, too */
+    return;
+  }
   qk_warn("setups", "%s: eigenvectors %s are gone: %s: %s", setup->name, set->problem->name,
-          qk_status_name((qk_status_t)done->status), done->text ? done->text : "");
+          qk_status_name((qk_status_t)done->status), why);
   drop(setup, set);
 }

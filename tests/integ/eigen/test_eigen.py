@@ -3,6 +3,7 @@ import os
 import signal
 import sys
 import tempfile
+import time
 
 from cli_case import Case, np, random_sources, tap
 import quarkd
@@ -83,6 +84,29 @@ def a_killed_engine_gives_them_back(case):
             assert os.listdir(os.path.join(state, 'eigen')) == ['main+low']
             again.drop()
             assert os.listdir(os.path.join(state, 'eigen')) == []
+
+
+@tap.test
+def another_operator_takes_nothing(case):
+    """The daemon is started with another mass: what depends on it is away until it is back; the Laplacian's vectors are not."""
+    with tempfile.TemporaryDirectory(prefix='qk-eigen-') as state:
+        seen = []
+        for more in ([], ['--kappa=0.119'], []):
+            with case.daemon('--solver=cg', '--state=' + state, *more) as d:
+                d.wait_listening()
+                with quarkd.connect(d.endpoint) as q:
+                    q.ready(patience=60)
+                    if not seen:
+                        q.eigen('low', 4, tol=1e-5)
+                        q.eigen('lap', 4, 'laplacian', tol=1e-5)
+                    while any(r.state == 'returning' for r in q.eigen_list()):
+                        time.sleep(0.05)
+                    seen.append((sorted(r.name for r in q.eigen_list()), q.eigenvectors('lap', 1, t=2)))
+                    if more:
+                        refused(lambda: q.eigenvectors('low', 0), 'NOT_FOUND')
+                        assert 'another operator' in refused(lambda: q.eigen('low', 4, tol=1e-5), 'NOT_FOUND')
+        assert [names for names, _ in seen] == [['lap', 'low'], ['lap'], ['lap', 'low']], [names for names, _ in seen]
+        assert all(np.array_equal(seen[0][1], v) for _, v in seen)
 
 
 @tap.test

@@ -394,7 +394,8 @@ def quarkctl_computes_lists_writes_and_drops(case):
         done = case.ctl(d, 'eigen', 'x', '--count=4', '--space=%d' % (4 + fake.FATAL))
         assert done.returncode == 65 and 'no room for these vectors' in done.stderr, done
         for words in (['low'], ['--list', 'low'], ['low', '--drop', '--count=1'], ['low', '--count=4097'], ['low', '--count=1', '--kind=x'], ['--count=1'],
-                      ['low', '--values=x', '--out=y'], ['low', '--count=1', '--smear-links=ape:0.6,1']):
+                      ['low', '--values=x', '--out=y'], ['low', '--count=1', '--smear-links=ape:0.6,1'], ['low', '--count=1', '--vectors-out=x'],
+                      ['low', '--count=1', '--out=x', '--values=x'], ['low', '--count=1', '--out=' + folder], ['low', '--count=1', '--values=no/x']):
             assert case.ctl(d, 'eigen', *words).returncode == 64, words
         assert set(os.listdir(folder)) == {'values.h5', 'vectors.h5'}
 
