@@ -91,8 +91,8 @@ void qk_eigen_table_encode(const qk_eigen_header_t *h, const double *number, con
 qk_status_t qk_eigen_table_decode(const qk_eigen_header_t *h, const uint8_t *bytes, double *number,
                                   uint64_t *sum, qk_err_t *err);
 
-/* QK_OK if the file is of the same links, operator (but for a Laplacian, which knows links alone) and
- * problem as `wanted`; else QK_NOT_FOUND and what differs. */
+/* QK_OK if the file is of the same links, operator (but for a Laplacian, which knows links alone)
+ * and problem as `wanted`; else QK_NOT_FOUND and what differs. */
 qk_status_t qk_eigen_header_match(const qk_eigen_header_t *h, const qk_eigen_header_t *wanted,
                                   qk_err_t *err);
 

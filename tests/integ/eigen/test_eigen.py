@@ -138,6 +138,13 @@ def vectors_of_a_user_are_kept_as_they_are(case):
                 b = np.zeros_like(x)
                 b[0, ..., 1, :] = v[0, 8]
                 assert np.linalg.norm(q.apply(x) - b) < 1e-8
+                for bad in (dict(t_sources=[]), dict(t_sources=[1, 1]), dict(t_sources=1.5), dict(t_sources=[99]), dict(t_sources=0, count=0)):
+                    try:
+                        q.perambulator('mine', **bad)
+                    except ValueError as error:
+                        assert 'must be' in str(error), error
+                    else:
+                        raise AssertionError(bad)
                 tau = q.perambulator('mine', [0], tol=1e-9)  # and projections
                 want = np.einsum('tnzyxc,tzyxsc->tsn', v.conj(), x)
                 assert abs(tau[0, 1, 8] - want).max() < 1e-8 * abs(want).max(), abs(tau[0, 1, 8] - want).max()

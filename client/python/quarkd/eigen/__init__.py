@@ -146,6 +146,8 @@ class Eigen:
 
     def _params(self, name: str, count: int, kind: int, tol: float, setup: Name) -> Tuple[Any, List[Any]]:
         """The parameters, and the texts that must stay as long."""
+        if '\0' in name:
+            raise ValueError('name %r: it has a zero byte' % name)
         params, keep = ffi.new('quark_eigen_params_t *'), [ffi.new('char[]', os.fsencode(name))]
         lib.quark_eigen_params_init(params)
         params.name, params.kind, params.count, params.tol = keep[0], kind, count, tol

@@ -64,10 +64,10 @@ class Perambulators:
         eigenvectors of this name. For files, and calculations that go on after an interruption: quarkctl perambulator.
         """
         report, kind = self.ready(setup), np.dtype(dtype).newbyteorder('<')
-        times = range(report.dims[3]) if t_sources is None else [t_sources] if isinstance(t_sources, (int, np.integer)) else t_sources
-        slices = [int(t) for t in times]
-        if not all(0 <= t < report.dims[3] for t in slices):
-            raise ValueError('t_sources %r: must be 0 to %d' % (slices, report.dims[3] - 1))
+        times: Sequence[Any] = range(report.dims[3]) if t_sources is None else [t_sources] if isinstance(t_sources, (int, float, np.number)) else t_sources
+        slices: List[Any] = list(times)
+        if not slices or len(set(slices)) < len(slices) or not all(isinstance(t, (int, np.integer)) and 0 <= t < report.dims[3] for t in slices):
+            raise ValueError('t_sources %r: must be different integers from 0 to %d' % (slices, report.dims[3] - 1))
         n = self._count(name, count, setup)
         out = np.empty((len(slices), 4, n, report.dims[3], 4, n), kind)
         work = [(i, s, first) for i in range(len(slices)) for s in range(4) for first in range(0, n, BATCH)]
@@ -94,6 +94,8 @@ class Perambulators:
     def _count(self, name: str, count: Optional[int], setup: Name) -> int:
         """How many vectors; the daemon refuses more than there are."""
         if count is not None:
+            if not isinstance(count, (int, np.integer)) or count < 1:
+                raise ValueError('count %r: must be an integer, 1 or more' % (count,))
             return int(count)
         eigen_list: Callable[[Name], Sequence[Any]] = getattr(self, 'eigen_list')
         for report in eigen_list(setup):
