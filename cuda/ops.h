@@ -117,7 +117,7 @@ typedef struct qk_pack_args {
  *
  * Periodic. Full fields of one precision, block shape and nrhs, links too (18 or 12 reals); out is
  * not in. region and ghost as in qk_hop_args_t, with whole spinors (pack: whole); t is never split
- * here: lat.split[3] must be 0. Work: 1776 flop a site.
+ * here: lat.split[3] must be 0, l[3] may be 1 if vcb is a multiple of 8. 1776 flop a site.
  */
 typedef struct qk_gauss_args {
   qk_lattice_t lat;

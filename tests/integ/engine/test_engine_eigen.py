@@ -12,7 +12,7 @@ try:
     import numpy as np
     import ref_dirac as ref
     from eigen_oracle import as_five, columns, dense_mhat
-    from engine_case import BAD_ARGUMENT, BOUNDARY, CANCELLED, Case, OK
+    from engine_case import BAD_ARGUMENT, BOUNDARY, CANCELLED, Case, eigen_ask, eigen_ends, OK
     from engine_driver import pb, qk, REAL, TIMEOUT, Vector
 except (ImportError, FileNotFoundError) as missing:
     tap.skip_all('python3-zmq, python3-protobuf, protoc, numpy and scipy are needed: %s' % missing)
@@ -23,29 +23,14 @@ ACTIONS = [('wilson-clover', dict(mass=-0.25, csw=1.1), 20), ('doublet', dict(ma
            ('moebius', dict(mass=0.1, M5=1.4, Ls=3, b=1.5, c=0.5, b_im=0.2), 12)]
 
 
-def ask(e, out=None, file=None, restore=False, **problem):
-    """Sends EIGEN; returns its serial."""
-    e.serials += 1
-    p = qk.EigenProblem(**{**dict(name='low', kind=qk.EIGEN_NORMAL, count=8, tol=1e-11), **problem})
-    message = pb.Eigen(serial=e.serials, problem=p, restore=restore)
-    if out:
-        message.shm_out = out.name
-    if file:
-        message.file = file
-    e.send(eigen=message)
-    return e.serials
-
-
-def ends(e, serial):
-    done = e.expect('eigen_done', skip=('eigen_progress', 'fill_progress'))
-    assert done.serial == serial, done
-    return done
+def ask(e, out=None, **more):
+    return eigen_ask(e, out, **{**dict(name='low', kind=qk.EIGEN_NORMAL, count=8, tol=1e-11), **more})
 
 
 def eigen(e, count=8, **more):
     """(values, residuals, EigenDone) of an EIGEN that is good."""
     with Vector((count,)) as out:
-        done = ends(e, ask(e, out, count=count, **more))
+        done = eigen_ends(e, ask(e, out, count=count, **more))
         assert done.status == OK, done
         pairs = out.read().view(float).reshape(count, 2)
         assert abs(pairs[0, 0] - done.lowest) == 0 and pairs[-1, 0] == done.highest and pairs[:, 1].max() == done.residual
@@ -141,7 +126,7 @@ def gamma5_has_both_ends_of_the_sign(case):
             v = vector(e, shape, k).ravel()
             assert np.linalg.norm(h @ v - values[k] * v) < 1e-7, k
     with case.with_action(SMALL, *ACTIONS[2][:2]) as e:
-        done = ends(e, ask(e, kind=qk.EIGEN_GAMMA5))
+        done = eigen_ends(e, ask(e, kind=qk.EIGEN_GAMMA5))
         assert done.status == UNSUPPORTED and 'moebius' in done.text, done
 
 
@@ -189,10 +174,10 @@ def a_killed_computation_goes_on_from_its_last_restart(case):
             for more, other in [(dict(mass=-0.1, csw=1.1), LONG), (given, 'builtin:weak:4x4x4x8:4')]:
                 with case.with_action(other, 'wilson-clover', more) as o:
                     for restore in (False, True):
-                        done = ends(o, ask(o, file=path, restore=restore, **problem))
+                        done = eigen_ends(o, ask(o, file=path, restore=restore, **problem))
                         assert done.status == NOT_FOUND and 'eigenvectors o' in done.text and ', not ' in done.text, done
             e.send(eigen_drop=pb.EigenDrop(name='low'))
-            done = ends(e, ask(e, file=path, restore=True, **problem))
+            done = eigen_ends(e, ask(e, file=path, restore=True, **problem))
             assert done.status == NOT_FOUND and not os.path.exists(path), done
 
 
@@ -211,13 +196,13 @@ def a_damaged_file_is_made_anew(case):
                 f.seek(at)
                 f.write(bytes([byte ^ 1]))
             with case.with_action(LONG, 'wilson-clover', given) as e:
-                done = ends(e, ask(e, file=path, restore=True, **problem))
+                done = eigen_ends(e, ask(e, file=path, restore=True, **problem))
                 assert done.status not in (OK, NOT_FOUND), done
                 values, _, done = eigen(e, file=path, **problem)
                 assert (values == want).all() and done.applications > 0
         os.truncate(path, size // 2)
         with case.with_action(LONG, 'wilson-clover', given) as e:
-            assert ends(e, ask(e, file=path, restore=True, **problem)).status not in (OK, NOT_FOUND)
+            assert eigen_ends(e, ask(e, file=path, restore=True, **problem)).status not in (OK, NOT_FOUND)
 
 
 @tap.test
@@ -238,11 +223,11 @@ def solves_go_on_beside_it_and_cancel_ends_it(case):
             e.expect('eigen_progress')
         e.send(eigen_cancel=pb.EigenCancel(serial=serial + 100))
         e.send(eigen_cancel=pb.EigenCancel(serial=serial))
-        assert ends(e, serial).status == CANCELLED and os.listdir(folder) == []
+        assert eigen_ends(e, serial).status == CANCELLED and os.listdir(folder) == []
         values, _, done = eigen(e, tol=1e-6, file=path)
         assert done.lowest == values[0]
         serial = ask(e, tol=1e-6, name='low', file=path)  # there: at once
-        assert ends(e, serial).lowest == values[0]
+        assert eigen_ends(e, serial).lowest == values[0]
 
 
 @tap.test
@@ -265,7 +250,7 @@ def solves_have_half_of_the_time(case):
         print('# %.2f s, %.0f turns of %.3f s' % (took, turns, step))
         assert end.status == OK and turns > 10 and took < turns * step / 4
         e.send(eigen_cancel=pb.EigenCancel(serial=serial))
-        assert ends(e, serial).status == CANCELLED
+        assert eigen_ends(e, serial).status == CANCELLED
 
 
 @tap.test
@@ -276,13 +261,13 @@ def what_cannot_be_is_refused_by_name(case):
                                    (dict(tol=1e-15), BAD_ARGUMENT, 'tolerance of eigenvectors = 1e-15'),
                                    (dict(space=20), BAD_ARGUMENT, 'Krylov space = 20'), 
                                    (dict(restarts=1, tol=1e-12), 200, 'after 1 restarts'), (dict(name='../x'), BAD_ARGUMENT, 'name')]:
-            done = ends(e, ask(e, **more))
+            done = eigen_ends(e, ask(e, **more))
             assert done.status == status and says in done.text, (more, done)
         with Vector((5,)) as short:
-            done = ends(e, ask(e, short, tol=1e-6))
+            done = eigen_ends(e, ask(e, short, tol=1e-6))
             assert done.status == BAD_ARGUMENT, done
         eigen(e, tol=1e-6)
-        done = ends(e, ask(e, tol=1e-7))
+        done = eigen_ends(e, ask(e, tol=1e-7))
         assert done.status == BAD_ARGUMENT and 'drop' in done.text, done
         for more, status, says in [(dict(vectors='high'), NOT_FOUND, 'high'), (dict(column=qk.Column(vector=8)), BAD_ARGUMENT, 'vector = 8'),
                                    (dict(column=qk.Column(slice=1)), BAD_ARGUMENT, 'slice = 1')]:

@@ -11,8 +11,8 @@ try:
     import numpy as np
     import ref_dirac as ref
     import smear_ref
-    from engine_case import BAD_ARGUMENT, BASES, Case, OK
-    from engine_driver import pb, qk, TIMEOUT, Vector
+    from engine_case import BAD_ARGUMENT, Case, eigen_ask, eigen_ends, OK
+    from engine_driver import qk, TIMEOUT, Vector
     from open_gauge import write_openqcd
 except (ImportError, FileNotFoundError) as missing:
     tap.skip_all('python3-zmq, python3-protobuf, protoc, numpy and scipy are needed: %s' % missing)
@@ -46,28 +46,14 @@ def dense(links, t):
     return a.reshape(3 * v, 3 * v)
 
 
-def ask(e, count, out=None, file=None, restore=False, **problem):
-    e.serials += 1
-    p = qk.EigenProblem(**{**dict(name='lap', kind=qk.EIGEN_LAPLACIAN, count=count, tol=1e-11), **problem})
-    message = pb.Eigen(serial=e.serials, problem=p, restore=restore)
-    if out:
-        message.shm_out = out.name
-    if file:
-        message.file = file
-    e.send(eigen=message)
-    return e.serials
-
-
-def ends(e, serial):
-    done = e.expect('eigen_done', skip=('eigen_progress', 'fill_progress'))
-    assert done.serial == serial, done
-    return done
+def ask(e, count, out=None, **more):
+    return eigen_ask(e, out, **{**dict(name='lap', kind=qk.EIGEN_LAPLACIAN, count=count, tol=1e-11), **more})
 
 
 def eigen(e, slices, count, **more):
     """(values, residuals) as [t][n], and EigenDone."""
     with Vector((slices, count)) as out:
-        done = ends(e, ask(e, count, out, **more))
+        done = eigen_ends(e, ask(e, count, out, **more))
         assert done.status == OK, done
         pairs = out.read().view(float).reshape(slices, count, 2)
         assert (pairs[..., 0].min(), pairs[..., 0].max(), pairs[..., 1].max()) == (done.lowest, done.highest, done.residual)
@@ -181,7 +167,7 @@ def what_cannot_be_is_refused_by_name(case):
     with case.with_action(GAUGE, 'wilson-clover', GIVEN) as e:
         for more, says in [(dict(count=97), 'must be 1 to 96'), (dict(count=8, space=16), 'Krylov space = 16'), (dict(count=8, tol=1e-15), 'tolerance'),
                            (dict(count=8, restarts=1, order=2), 'time slice 0')]:
-            done = ends(e, ask(e, **more))
+            done = eigen_ends(e, ask(e, **more))
             assert done.status in (BAD_ARGUMENT, 200) and says in done.text, (more, done)
         eigen(e, 8, 8, tol=1e-6)
         for more, says in [(dict(column=qk.Column(vector=8)), 'vector = 8'), (dict(column=qk.Column(t=8)), 't'), (dict(column=qk.Column(spin=4)), 'spin'),

@@ -6,7 +6,7 @@ import tempfile
 import numpy as np
 
 import ref_dirac as ref
-from engine_driver import Engine, qk
+from engine_driver import Engine, pb, qk
 
 DIMS = (4, 4, 8, 8)  # may be cut in four
 GAUGE = 'builtin:weak:4x4x8x8:7'
@@ -20,6 +20,24 @@ E2 = np.array([[0, 1], [-1, 0]])
 BASES = {qk.BASIS_UKQCD: np.block([[-E2, -E2], [-E2, E2]]) / np.sqrt(2),
          qk.BASIS_DIRAC_PAULI: np.block([[E2, -E2], [E2, E2]]) / np.sqrt(2),
          qk.BASIS_OPENQCD: np.block([[0 * E2, -E2], [E2, 0 * E2]])}
+
+
+def eigen_ask(e, out=None, file=None, restore=False, **problem):
+    """Sends EIGEN; returns its serial."""
+    e.serials += 1
+    message = pb.Eigen(serial=e.serials, problem=qk.EigenProblem(**problem), restore=restore)
+    if out:
+        message.shm_out = out.name
+    if file:
+        message.file = file
+    e.send(eigen=message)
+    return e.serials
+
+
+def eigen_ends(e, serial):
+    done = e.expect('eigen_done', skip=('eigen_progress', 'fill_progress'))
+    assert done.serial == serial, done
+    return done
 
 
 class Case:
