@@ -26,6 +26,7 @@ qk_status_t qk_setup_create(struct qk_service *service, const char *name,
   qk_link_init(&setup->quarantined);
   qk_link_init(&setup->waiting);
   qk_link_init(&setup->eigen);
+  qk_link_init(&setup->eigen_away);
   *out = setup;
   return QK_OK;
 }

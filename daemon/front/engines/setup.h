@@ -82,6 +82,7 @@ typedef struct qk_setup {
   qk_occupancy_t occupancy;
   uint64_t serial;
   qk_link_t eigen;                /* its eigenvectors (service/eigen.h) */
+  qk_link_t eigen_away;           /* those in its files that are of another operator */
   struct qk_eigen_set *returning; /* of them those that its engine reads now; NULL: none */
   uint64_t returning_serial;
   Quark__EigenProgress eigen_now; /* of those that it computes */

@@ -17,15 +17,21 @@
 
 static const double LOOK_AGAIN = 0.25; /* seconds, for vectors that are on their way */
 
-#define EACH(set, setup)                                                                           \
-  for (qk_link_t *l_ = (setup)->eigen.next, *next_ = l_->next; l_ != &(setup)->eigen;              \
+#define EACH_OF(set, list)                                                                         \
+  for (const qk_link_t *l_ = (list)->next, *next_ = l_->next; l_ != (list);                        \
        l_ = next_, next_ = l_->next)                                                               \
     for (qk_eigen_set_t *set = QK_HOLDER(l_, qk_eigen_set_t, link); set; set = NULL)
+#define EACH(set, setup) EACH_OF(set, &(setup)->eigen)
 
 /* ---- sets ------------------------------------------------------------------------------------ */
 
 qk_eigen_set_t *qk_eigen_find(const qk_setup_t *setup, const char *name) {
   EACH(set, setup) if (strcmp(set->problem->name, name) == 0) return set;
+  return NULL;
+}
+
+static qk_eigen_set_t *find_away(const qk_setup_t *setup, const char *name) {
+  EACH_OF(set, &setup->eigen_away) if (strcmp(set->problem->name, name) == 0) return set;
   return NULL;
 }
 
@@ -167,10 +173,12 @@ static void drop(qk_setup_t *setup, qk_eigen_set_t *set) {
 
 void qk_eigen_forget(qk_setup_t *setup) {
   EACH(set, setup) drop(setup, set);
+  EACH_OF(set, &setup->eigen_away) drop(setup, set);
 }
 
 void qk_eigen_free(qk_setup_t *setup) {
   EACH(set, setup) free_set(set);
+  EACH_OF(set, &setup->eigen_away) free_set(set);
 }
 
 typedef struct users {
@@ -229,6 +237,7 @@ qk_setup_t *qk_eigen_drop(qk_service_t *service, const qk_viewer_t *viewer,
   qk_setup_t *setup = qk_setups_find(service, viewer, message->setup, err);
   qk_eigen_set_t *set = setup ? qk_eigen_find(setup, message->name) : NULL;
   if (!setup) return NULL;
+  if (!set) set = find_away(setup, message->name);
   if (!set) say_unknown(setup, "name", message->name, err);
   if (set && check_drop(setup, set, viewer, err) == QK_OK) {
     qk_info("setups", "%s: eigenvectors %s are dropped", setup->name, message->name);
@@ -268,6 +277,11 @@ qk_status_t qk_eigen_may_have(const qk_setup_t *setup, const Quark__EigenProblem
                               const char *user, qk_err_t *err) {
   const qk_eigen_set_t *same = qk_eigen_find(setup, problem->name);
   int n = 0, own = 0;
+  if (find_away(setup, problem->name))
+    return qk_fail(err, QK_BAD_ARGUMENT,
+                   "name = %s: setup %s has a file of this name, of other links or another "
+                   "operator: drop it first, or choose another name",
+                   problem->name, setup->name);
   if (same)
     return qk_fail(err, QK_BAD_ARGUMENT,
                    "name = %s: setup %s has eigenvectors of this name (%s): drop them first, or "
@@ -404,8 +418,6 @@ void qk_eigen_ended(const qk_rhs_t *rhs) {
   if (rhs->outcome.status == QK_OK) {
     set->state = QUARK__EIGEN_STATE__EIGEN_KEPT;
     note(job->setup, set);
-  } else if (rhs->outcome.status == QK_NOT_FOUND && has_file(job->setup, set->problem->name)) {
-    free_set(set); /* the file, and its note, are of another operator */
   } else {
     drop(job->setup, set);
   }
@@ -418,6 +430,7 @@ void qk_eigen_return(qk_setup_t *setup) {
     if (set->state == QUARK__EIGEN_STATE__EIGEN_KEPT)
       set->state = QUARK__EIGEN_STATE__EIGEN_RETURNING;
   }
+  EACH_OF(set, &setup->eigen_away) qk_list_append(&setup->eigen, &set->link);
 }
 
 void qk_eigen_lost(qk_setup_t *setup) {
@@ -486,7 +499,7 @@ void qk_eigen_returned(qk_setup_t *setup, const Quark__Engine__EigenDone *done) 
             "%s: eigenvectors %s are not of this configuration and operator: %s: their file stays, "
             "and they are back when the setup is what it was",
             setup->name, set->problem->name, why);
-    free_set(set); /* the note stays, too */
+    qk_list_append(&setup->eigen_away, &set->link);
     return;
   }
   qk_warn("setups", "%s: eigenvectors %s are gone: %s: %s", setup->name, set->problem->name,

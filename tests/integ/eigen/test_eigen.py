@@ -98,14 +98,16 @@ def another_operator_takes_nothing(case):
                     q.ready(patience=60)
                     if not seen:
                         q.eigen('low', 4, tol=1e-5)
+                        q.eigen('gone', 2, tol=1e-3)
                         q.eigen('lap', 4, 'laplacian', tol=1e-5)
                     while any(r.state == 'returning' for r in q.eigen_list()):
                         time.sleep(0.05)
                     seen.append((sorted(r.name for r in q.eigen_list()), q.eigenvectors('lap', 1, t=2)))
                     if more:
                         refused(lambda: q.eigenvectors('low', 0), 'NOT_FOUND')
-                        assert 'another operator' in refused(lambda: q.eigen('low', 4, tol=1e-5), 'NOT_FOUND')
-        assert [names for names, _ in seen] == [['lap', 'low'], ['lap'], ['lap', 'low']], [names for names, _ in seen]
+                        assert 'another operator' in refused(lambda: q.eigen('low', 4, tol=1e-5), 'BAD_ARGUMENT')
+                        q.drop_eigen('gone')  # is not wanted: its file goes
+        assert [names for names, _ in seen] == [['gone', 'lap', 'low'], ['lap'], ['lap', 'low']], [names for names, _ in seen]
         assert all(np.array_equal(seen[0][1], v) for _, v in seen)
 
 
