@@ -127,6 +127,17 @@ typedef struct qk_orthonormalise_args {
   int64_t *dependent;
 } qk_orthonormalise_args_t;
 
+/* On every aggregate and chirality the first `keep` columns of v (as above) become the left
+ * singular vectors of its columns with the largest singular values, that one first, each of unit
+ * length but for rounding (0 where the value is below 1e-7 of the largest); the other columns are
+ * undefined then. By cyclic Jacobi rotations of the Gram matrix in double (arXiv:2505.14399 says
+ * why one wants them). nrhs even. */
+typedef struct qk_principal_args {
+  qk_aggregates_t agg;
+  qk_spinor_t v;
+  int32_t keep; /* 1 .. nrhs */
+} qk_principal_args_t;
+
 /* The field v (as above, QK_SINGLE), the vectors first .. first + nrhs - 1, to or from a transfer;
  * the other vectors are left alone. first: a multiple of QK_TILE; nrhs, too, but for the last
  * vectors. */

@@ -230,10 +230,10 @@ typedef struct qk_gram_args {
  * all fields of one precision and shape, any number of components.
  *   space_dots  dots = (v_i,v_j), 0 <= i <= j <= n, in the order of qk_gram_args_t.dots:
  *               sums over this rank
- *   space_step  x += sum_i y_i v_i (x_zero: x = ...);  v_0 -= sum_i y_i v_{i+1};
- *               x is none of the v */
+ *   space_step  x += sum_i y_i v_i (x_zero: x = ...);  v_0 -= sum_i y_i v_{i+1}, unless
+ *               `last`: v_0 stays then, and v_n is not read; x is none of the v */
 typedef struct qk_space_args {
-  int32_t n, x_zero;
+  int32_t n, x_zero, last;
   qk_spinor_t v[QK_GRAM_MAX + 1]; /* n+1 of them */
   qk_spinor_t x;
   double *dots;

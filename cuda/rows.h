@@ -67,6 +67,7 @@
   X(transfer_set, qk_transfer_copy_args_t)                                                         \
   X(transfer_get, qk_transfer_copy_args_t)                                                         \
   X(orthonormalise, qk_orthonormalise_args_t)                                                      \
+  X(principal, qk_principal_args_t)                                                                \
   X(galerkin, qk_galerkin_args_t)                                                                  \
   X(coarse_close, qk_coarse_close_args_t)                                                          \
   X(coarse_face, qk_coarse_face_args_t)                                                            \

@@ -12,10 +12,11 @@ const qk_tuning_t qk_tuning_cpu = {.narrow = QK_SINGLE,
 
 const qk_tuning_t qk_tuning_gpu = {.narrow = QK_HALF,
                                    .nvec = 32,
+                                   .ntest = 64,
                                    .setup_iterations = 100,
                                    .setup_passes = 2,
                                    .post = 2,
                                    .iterations = 3,
                                    .last_iterations = 32,
-                                   .deflated_iterations = 12,
-                                   .deflate = 64};
+                                   .deflated_iterations = 6,
+                                   .deflate = 128};

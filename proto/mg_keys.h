@@ -10,6 +10,7 @@
   X(LEVELS, "mg-levels", "N", "levels of the hierarchy, 2 to 5")                                   \
   X(BLOCKS, "mg-blocks", "XxYxZxT,...", "size of an aggregate, for each level but the last")       \
   X(VECTORS, "mg-vectors", "N,...", "number of null vectors, for each level but the last")         \
+  X(TEST_VECTORS, "mg-test-vectors", "N,...", "null vectors that they are condensed from")         \
   X(SETUP_ITERATIONS, "mg-setup-iterations", "N,...", "iterations that relax the null vectors")    \
   X(SETUP_TOL, "mg-setup-tol", "TOL,...", "reduction of the residual that ends the relaxation")    \
   X(SETUP_PASSES, "mg-setup-passes", "N,...",                                                      \
@@ -19,7 +20,7 @@
   X(SETUP_VECTORS, "mg-setup-vectors", "N",                                                        \
     "null vectors of level 0 that are made at a time, or none for all")                            \
   X(PROLONGATOR, "mg-prolongator", "single|half,...", "storage of prolongators")                   \
-  X(SMOOTHER, "mg-smoother", "NAME,...", "mr, ca-gcr, chebyshev or schwarz")                       \
+  X(SMOOTHER, "mg-smoother", "NAME,...", "mr, ca-gcr, chebyshev, polynomial (level 0) or schwarz") \
   X(OMEGA, "mg-omega", "W,...", "relaxation factor of mr and schwarz")                             \
   X(SMOOTHER_BLOCKS, "mg-smoother-blocks", "XxYxZxT,...", "size of a block of schwarz")            \
   X(SMOOTHER_PRECISION, "mg-smoother-precision", "single|half",                                    \

@@ -69,6 +69,16 @@ qk_status_t qk_args_orthonormalise(qk_ops_ctx_t *ctx, const qk_orthonormalise_ar
   return status;
 }
 
+qk_status_t qk_args_principal(qk_ops_ctx_t *ctx, const qk_principal_args_t *a) {
+  qk_status_t status = aggregates(ctx, "principal", &a->agg);
+  if (status == QK_OK) status = columns(ctx, "principal", "v", &a->agg.fine, &a->v, QK_SINGLE);
+  if (status != QK_OK) return status;
+  if (a->v.nrhs % 2 != 0) return BAD("principal: v: nrhs = %d: an even number", a->v.nrhs);
+  if (a->keep < 1 || a->keep > a->v.nrhs)
+    return BAD("principal: keep = %d: 1 to %d columns", a->keep, a->v.nrhs);
+  return QK_OK;
+}
+
 /* Columns of a field as rows or columns of the matrices of one chirality. */
 static qk_status_t range(qk_ops_ctx_t *ctx, const char *name, int first, const qk_spinor_t *v,
                          int nvec) {

@@ -12,6 +12,7 @@ extern "C" {
 #endif
 
 qk_status_t qk_args_orthonormalise(qk_ops_ctx_t *ctx, const qk_orthonormalise_args_t *args);
+qk_status_t qk_args_principal(qk_ops_ctx_t *ctx, const qk_principal_args_t *args);
 qk_status_t qk_args_galerkin(qk_ops_ctx_t *ctx, const qk_galerkin_args_t *args);
 qk_status_t qk_args_coarse_close(qk_ops_ctx_t *ctx, const qk_coarse_close_args_t *args);
 qk_status_t qk_args_coarse_face(qk_ops_ctx_t *ctx, const qk_coarse_face_args_t *args);

@@ -14,24 +14,24 @@ namespace QK_NS {
 
 constexpr int space_most = 5, space_pairs = space_most * (space_most + 1) / 2;
 
-/* One row: x += sum_i y_i v_i and v_0 -= sum_i y_i v_{i+1}; v(j): field j. y: coefficients of the
- * lanes, `stride` apart. */
+/* One row: x += sum_i y_i v_i and v_0 -= sum_i y_i v_{i+1} (not if `last`); v(j): field j. y:
+ * coefficients of the lanes, `stride` apart. */
 template <class S, int N, class FIELDS>
-QK_HD void space_step_row(int n, bool x_zero, const spinor<S> &x, const FIELDS &v,
+QK_HD void space_step_row(int n, bool x_zero, bool last, const spinor<S> &x, const FIELDS &v,
                           const cx<lanes<real<S>>> *y, int stride, spot at) {
   using V = lanes<real<S>>;
   V sum[N] = {}, rest[N], w[N];
   if (!x_zero) load_spinor<N>(x, at, sum);
   load_spinor<N>(v(0), at, rest);
   add_times<N>(sum, y[0], rest);
-  for (int j = 1; j <= n; j++) {
-    const cx<V> last = y[(j - 1) * stride];
+  for (int j = 1; j <= n - (last ? 1 : 0); j++) {
+    const cx<V> before = y[(j - 1) * stride];
     load_spinor<N>(v(j), at, w);
     if (j < n) add_times<N>(sum, y[j * stride], w);
-    add_times<N>(rest, cx<V>{-last.re, -last.im}, w);
+    if (!last) add_times<N>(rest, cx<V>{-before.re, -before.im}, w);
   }
   store_spinor<N>(x, at, sum);
-  store_spinor<N>(v(0), at, rest);
+  if (!last) store_spinor<N>(v(0), at, rest);
 }
 
 /* Products of v_j with all before it and itself. */

@@ -3,6 +3,7 @@
 #include "cuda/args/mg_setup_args.h"
 #include "cuda/body/aggregate.h"
 #include "cuda/body/coarse_setup.h"
+#include "cuda/body/principal.h"
 #include "cuda/cpu/ctx.h"
 #include "cuda/cpu/team.h"
 #include "cuda/kernels.h"
@@ -118,16 +119,40 @@ bool orthonormal_factor(tiled_matrix &m, int n, int ntile) {
   return true;
 }
 
+/* From the products of the columns with each other to the matrix that makes the first `keep` of
+ * them their singular vectors, and the others 0. */
+void principal_factor(tiled_matrix &m, int n, int ntile, int keep) {
+  double re[most_columns * most_columns], im[most_columns * most_columns];
+  double w_re[most_columns * most_columns], w_im[most_columns * most_columns];
+  double value[most_columns];
+  rotation j[most_columns / 2];
+  int busy;
+  for (int r = 0; r < n; r++)
+    for (int c = r; c < n; c++) {
+      const dcx x = element_of(m, r, c);
+      re[r * n + c] = re[c * n + r] = x.re;
+      im[r * n + c] = x.im;
+      im[c * n + r] = -x.im;
+    }
+  for (int r = 0; r < n; r++) im[r * n + r] = 0;
+  principal_vectors(alone(), plain_matrix{re, im, n}, plain_matrix{w_re, w_im, n}, n, j, value,
+                    &busy);
+  for (int r = 0; r < n; r++)
+    for (int c = 0; c < ntile * QK_TILE; c++) {
+      m.re[r][c / QK_TILE][c % QK_TILE] = c < keep ? re[c * n + r] : 0;
+      m.im[r][c / QK_TILE][c % QK_TILE] = c < keep ? -im[c * n + r] : 0;
+    }
+}
+
 /* Two components of all columns of a site. */
 struct component_pair {
   double re[2][most_columns], im[2][most_columns];
 };
 
-/* The columns of tile t of x f, for f upper triangular. */
+/* The columns of tile t of x f, for f with zeros from row `last` on. */
 template <class S>
-QK_PART void times_factor(const component_pair &x, const tiled_matrix &f, int n, int t, S *to) {
+QK_PART void times_factor(const component_pair &x, const tiled_matrix &f, int last, int t, S *to) {
   lanes<double> re[2] = {}, im[2] = {};
-  const int last = 8 * t + 8 < n ? 8 * t + 8 : n;
   for (int i = 0; i < last; i++) QK_UNROLL
   for (int k = 0; k < 2; k++) {
     re[k] = re[k] + x.re[k][i] * f.re[i][t] - x.im[k][i] * f.im[i][t];
@@ -139,9 +164,9 @@ QK_PART void times_factor(const component_pair &x, const tiled_matrix &f, int n,
   }
 }
 
-/* v = v f on the sites of a box, for f upper triangular. */
+/* v = v f on the sites of a box; upper: f is upper triangular. */
 template <class S>
-void box_times(const aggregate_box &box, int aggregate, const half_field<S> &v, int n,
+void box_times(const aggregate_box &box, int aggregate, const half_field<S> &v, int n, bool upper,
                const tiled_matrix &f) {
   const box_corner corner = corner_of(box, aggregate);
   for (int k = 0; k < box.nsites; k++) {
@@ -155,7 +180,9 @@ void box_times(const aggregate_box &box, int aggregate, const half_field<S> &v, 
           x.im[j][i] = p[(2 * j + 1) * QK_TILE];
         }
       }
-      for (int t = 0; t < v.ntile; t++) times_factor(x, f, n, t, v.tile(site, t) + 2 * c * QK_TILE);
+      for (int t = 0; t < v.ntile; t++)
+        times_factor(x, f, upper && 8 * t + 8 < n ? 8 * t + 8 : n, t,
+                     v.tile(site, t) + 2 * c * QK_TILE);
     }
   }
 }
@@ -172,11 +199,24 @@ template <class S> int64_t orthonormalise_as(const qk_orthonormalise_args_t &a) 
     for (int pass = 0; fine && pass < 2; pass++) {
       box_products<double, 2>(box, h / 2, v, v, n, true, m);
       fine = orthonormal_factor(m, n, v.ntile);
-      if (fine) box_times(box, h / 2, v, n, m);
+      if (fine) box_times(box, h / 2, v, n, true, m);
     }
     dependent += !fine;
   }
   return dependent;
+}
+
+template <class S> void principal_as(const qk_principal_args_t &a) {
+  const aggregate_box box = box_of(a.agg, -1, false);
+  const int halves = 4 * a.agg.coarse.vcb, n = a.v.nrhs;
+#pragma omp parallel for schedule(static)
+  for (int h = 0; h < halves; h++) {
+    const half_field<S> v(a.v, h % 2);
+    tiled_matrix m;
+    box_products<double, 2>(box, h / 2, v, v, n, true, m);
+    principal_factor(m, n, v.ntile, a.keep);
+    box_times(box, h / 2, v, n, false, m);
+  }
 }
 
 /* Rows of chirality `from` of the columns of chirality a.chirality of a site's matrix += m. */
@@ -198,6 +238,16 @@ qk_status_t orthonormalise(qk_ops_ctx_t *ctx, const qk_orthonormalise_args_t *a)
   if (status != QK_OK) return status;
   *a->dependent =
       a->v.prec == QK_DOUBLE ? orthonormalise_as<double>(*a) : orthonormalise_as<float>(*a);
+  return QK_OK;
+}
+
+qk_status_t principal(qk_ops_ctx_t *ctx, const qk_principal_args_t *a) {
+  const qk_status_t status = qk_args_principal(ctx, a);
+  if (status != QK_OK) return status;
+  if (a->v.prec == QK_DOUBLE)
+    principal_as<double>(*a);
+  else
+    principal_as<float>(*a);
   return QK_OK;
 }
 

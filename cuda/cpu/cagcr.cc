@@ -44,7 +44,7 @@ template <class S, int N> void run_step(const qk_space_args_t *a) {
       }
     }
     for (int64_t row = first; row < last; row++)
-      space_step_row<S, N>(a->n, a->x_zero != 0, x, v, y, 1, {b.index(row, t), 0});
+      space_step_row<S, N>(a->n, a->x_zero != 0, a->last != 0, x, v, y, 1, {b.index(row, t), 0});
   });
 }
 

@@ -97,9 +97,9 @@ cudaError_t set_up(qk_gpu_ctx *gpu) {
     if (code != cudaSuccess) return code;
   }
   const size_t tiles = QK_MAX_RHS / QK_TILE, most_tiles = QK_COLUMNS_MAX / QK_TILE;
-  cudaError_t code = cudaMalloc(&gpu->arrived, most_tiles * sizeof *gpu->arrived);
-  if (code == cudaSuccess)
-    code = cudaMemsetAsync(gpu->arrived, 0, most_tiles * sizeof *gpu->arrived, gpu->stream[0]);
+  const size_t most_arrived = QK_MULTI_MAX * most_tiles * sizeof *gpu->arrived;
+  cudaError_t code = cudaMalloc(&gpu->arrived, most_arrived);
+  if (code == cudaSuccess) code = cudaMemsetAsync(gpu->arrived, 0, most_arrived, gpu->stream[0]);
   if (code != cudaSuccess) return code;
   const size_t lines = QK_GPU_MULTI * tiles * QK_GPU_BLOCKS;
   return cudaMalloc(&gpu->partial, lines * QK_TILE * 2 * sizeof(double));

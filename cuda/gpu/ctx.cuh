@@ -20,7 +20,8 @@ struct qk_gpu_ctx {
   cudaEvent_t event[QK_QUEUES]; /* event[q]: the point of queue q that another one waits for */
   /* Partial sums [RHS tile][result][block][lane][2] between the two passes of a reduction. */
   double *partial;
-  /* Per RHS tile: blocks of the running reduction that have left theirs; 0 between kernels. */
+  /* Per RHS tile, or field and tile (QK_MULTI_MAX of each): blocks of the running reduction that
+   * have left theirs; 0 between kernels. */
   unsigned *arrived;
   int device, multiprocessors;
   int arch;           /* compute capability of the code that runs: 80 for 8.0 (arch.cuh) */

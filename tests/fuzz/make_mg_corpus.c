@@ -37,6 +37,7 @@ int main(int argc, char **argv) {
       qk_mg_level_params_t *p = &mg.params.level[l];
       for (int mu = 0; mu < 4; mu++) p->block[mu] = 2;
       p->nvec = 24 + 2 * l;
+      p->ntest = l == 0 ? 48 : p->nvec;
       p->setup_iterations = 100;
       p->setup_tol = 1e-3;
       p->prolongator = l == 0 ? QK_HALF : QK_SINGLE;

@@ -93,8 +93,41 @@ static void read_block(const cutting_t *c, mg_block_t *b, double complex **x) {
   }
 }
 
+/* Columns of the last shape in single: x_j = own x_0 + weight x_j. */
+static void skew(const cutting_t *c, mg_block_t *b, int j, double own, double weight) {
+  for (size_t i = 0; i < kit_components(&c->fine); i++)
+    b->x[j][i] = own * b->x[0][i] + weight * b->x[j][i];
+}
+
+/* The columns x as the block stores them. */
+static void rewrite(const cutting_t *c, mg_block_t *b) {
+  for (int j = 0; j < b->f.v.nrhs; j++) {
+    kit_import(&c->fine, &b->f.v, j, b->x[j]);
+    kit_export(&c->fine, &b->f.v, j, b->x[j]);
+  }
+}
+
 static void free_columns(double complex **x, int n) {
   for (int i = 0; i < n; i++) free(x[i]);
+}
+
+static void close_columns(cutting_t *c, mg_block_t *b, double complex **q) {
+  free_columns(q, c->s.nvec);
+  mg_block_free(&c->fine, b);
+  kit_close(&c->fine);
+}
+
+/* Largest element of a^+ a - 1 over the first n columns. */
+static double not_orthonormal(const cutting_t *c, double complex **a, int n) {
+  const int all = c->s.nvec;
+  double complex *one = products(c, a, a, -1, 0);
+  double off = 0;
+  for (int64_t h = 0; h < 2 * c->coarse.volume; h++)
+    for (int i = 0; i < n; i++)
+      for (int j = 0; j < n; j++)
+        off = fmax(off, cabs(one[h * all * all + i * all + j] - (i == j)));
+  free(one);
+  return off;
 }
 
 static int64_t run_orthonormalise(const cutting_t *c, mg_block_t *b) {
@@ -109,13 +142,12 @@ static int64_t run_orthonormalise(const cutting_t *c, mg_block_t *b) {
 static void check_factors(const cutting_t *c, double complex **x, double complex **q, double unit,
                           double steep, const char *what) {
   const int n = c->s.nvec, half = c->s.ncomp / 2;
-  double complex *one = products(c, q, q, -1, 0), *r = products(c, q, x, -1, 0);
-  double off = 0, below = 0, rest = 0;
+  double complex *r = products(c, q, x, -1, 0);
+  double below = 0, rest = 0;
   for (int64_t h = 0; h < 2 * c->coarse.volume; h++)
     for (int i = 0; i < n; i++)
       for (int j = 0; j < n; j++) {
         const int64_t at = h * n * n + i * n + j;
-        off = fmax(off, cabs(one[at] - (i == j)));
         if (i > j) below = fmax(below, cabs(r[at]) / cabs(r[h * n * n]));
       }
   for (int64_t site = 0; site < c->fine.volume; site++)
@@ -126,10 +158,10 @@ static void check_factors(const cutting_t *c, double complex **x, double complex
         for (int i = 0; i <= j; i++) sum += q[i][at] * r[h * n * n + i * n + j];
         rest = fmax(rest, cabs(sum - x[j][at]));
       }
+  const double off = not_orthonormal(c, q, n);
   cr_expect_leq(off, 4 * unit, "%s: orthonormal to %.1e", what, off);
   cr_expect_leq(below, steep * unit, "%s: triangular to %.1e", what, below);
   cr_expect_leq(rest, steep * unit * 8, "%s: span kept to %.1e", what, rest);
-  free(one);
   free(r);
 }
 
@@ -153,18 +185,122 @@ Test(orthonormalise, gives_orthonormal_columns_with_the_same_spans) {
 
 Test(orthonormalise, is_precise_where_columns_are_nearly_parallel) {
   cutting_t c = cut_open(shapes[5]);
-  const size_t n = kit_components(&c.fine);
   mg_block_t b = mg_block(&c.fine, QK_SINGLE, c.s.nvec, false, 3);
   double complex *q[64];
-  for (int j = 1; j < c.s.nvec; j++) {
-    for (size_t i = 0; i < n; i++) b.x[j][i] = b.x[0][i] + b.x[j][i] / 1024;
-    kit_import(&c.fine, &b.f.v, j, b.x[j]);
-    kit_export(&c.fine, &b.f.v, j, b.x[j]);
-  }
+  for (int j = 1; j < c.s.nvec; j++) skew(&c, &b, j, 1, 1.0 / 1024);
+  rewrite(&c, &b);
   cr_expect_eq(run_orthonormalise(&c, &b), 0);
   read_block(&c, &b, q);
   check_factors(&c, b.x, q, 1e-7, 64, "nearly parallel columns");
-  free_columns(q, c.s.nvec);
+  close_columns(&c, &b, q);
+}
+
+static void run_principal(const cutting_t *c, mg_block_t *b, int keep) {
+  const qk_principal_args_t args = {.agg = c->agg, .v = b->f.v, .keep = keep};
+  kit_must(&c->fine, c->fine.ops->principal(c->fine.ctx, &args), "principal");
+}
+
+/* p = x^+ q: squares of its columns, [h][i], which fall with i. Their sum. */
+static double column_squares(const cutting_t *c, const double complex *p, int keep, double slack,
+                             double *square) {
+  const int n = c->s.nvec;
+  double all = 0;
+  for (int64_t h = 0; h < 2 * c->coarse.volume; h++)
+    for (int i = 0; i < keep; i++) {
+      double *s = square + h * n + i;
+      *s = 0;
+      for (int j = 0; j < n; j++) *s += pow(cabs(p[(h * n + j) * n + i]), 2);
+      cr_expect(i == 0 || s[0] <= s[-1] * (1 + slack), "vector %d: %g after %g", i, s[0], s[-1]);
+      all += *s;
+    }
+  return all;
+}
+
+/* The first `keep` of q: orthonormal, x x^+ q_i = s_i q_i, s falling. Sum of the s over all
+ * aggregates. */
+static double check_principal(const cutting_t *c, double complex **x, double complex **q, int keep,
+                              double unit, const char *what) {
+  const int n = c->s.nvec, ncomp = c->s.ncomp;
+  double complex *p = products(c, x, q, -1, 0);
+  double *square = calloc((size_t)(2 * c->coarse.volume * n), sizeof *square), rest = 0;
+  cr_assert_not_null(square);
+  const double all = column_squares(c, p, keep, 32 * unit, square);
+  for (int64_t at = 0; at < c->fine.volume * ncomp; at++) {
+    const int64_t h = 2 * aggregate_of(c, at / ncomp) + at % ncomp / (ncomp / 2);
+    for (int i = 0; i < keep; i++) {
+      double complex image = 0;
+      for (int j = 0; j < n; j++) image += x[j][at] * p[(h * n + j) * n + i];
+      rest = fmax(rest, cabs(image - square[h * n + i] * q[i][at]) / square[h * n]);
+    }
+  }
+  const double off = not_orthonormal(c, q, keep);
+  cr_expect_leq(off, 64 * unit, "%s: orthonormal to %.1e", what, off);
+  cr_expect_leq(rest, 64 * unit, "%s: singular vectors to %.1e", what, rest);
+  free(square);
+  free(p);
+  return all;
+}
+
+/* What all singular values come to is the square of all columns. */
+static double total(const cutting_t *c, double complex **x) {
+  double sum = 0;
+  for (int j = 0; j < c->s.nvec; j++)
+    for (size_t i = 0; i < kit_components(&c->fine); i++) sum += pow(cabs(x[j][i]), 2);
+  return sum;
+}
+
+Test(principal, gives_the_leading_singular_vectors) {
+  for (int k = 0; k < nshapes; k++)
+    for (int prec = QK_DOUBLE; prec <= QK_SINGLE; prec++) {
+      cutting_t c = cut_open(shapes[k]);
+      const double unit = prec == QK_DOUBLE ? 2e-15 : 1e-7;
+      const int n = c.s.nvec, keeps[] = {n, n / 2};
+      for (int i = 0; i < 2; i++) {
+        mg_block_t b = mg_block(&c.fine, prec, n, false, 7 + (uint64_t)k);
+        double complex *q[64];
+        spoil_pads(&c, &b);
+        run_principal(&c, &b, keeps[i]);
+        read_block(&c, &b, q);
+        const double sum = check_principal(&c, b.x, q, keeps[i], unit, "random columns");
+        const double all = total(&c, b.x);
+        if (i == 0)
+          cr_expect(fabs(sum / all - 1) < 64 * unit, "shape %d: %g of %g", k, sum, all);
+        else
+          cr_expect(n == 2 || (sum > 0.5 * all && sum < all), "shape %d: %g of %g", k, sum, all);
+        free_columns(q, n);
+        mg_block_free(&c.fine, &b);
+      }
+      kit_close(&c.fine);
+    }
+}
+
+/* Columns whose lengths fall by nine decades: the small ones are 0, the others right. */
+Test(principal, of_columns_of_very_different_length) {
+  cutting_t c = cut_open(shapes[5]);
+  mg_block_t b = mg_block(&c.fine, QK_SINGLE, c.s.nvec, false, 3);
+  double complex *q[64];
+  double size = 0;
+  for (int j = 1; j < c.s.nvec; j++) skew(&c, &b, j, 0, pow(10, j < 6 ? -j / 2.0 : -9));
+  rewrite(&c, &b);
+  run_principal(&c, &b, c.s.nvec);
+  read_block(&c, &b, q);
+  check_principal(&c, b.x, q, 6, 1e-7, "steep columns");
+  for (int j = 6; j < c.s.nvec; j++)
+    for (size_t i = 0; i < kit_components(&c.fine); i++) size = fmax(size, cabs(q[j][i]));
+  cr_expect(size <= 1, "what is nothing: %g", size); /* 0, or of unit length */
+  close_columns(&c, &b, q);
+}
+
+Test(principal, bad_arguments_are_refused) {
+  cutting_t c = cut_open(shapes[0]);
+  mg_block_t b = mg_block(&c.fine, QK_SINGLE, c.s.nvec, false, 3);
+  qk_principal_args_t a = {.agg = c.agg, .v = b.f.v, .keep = 0};
+  cr_expect_eq(c.fine.ops->principal(c.fine.ctx, &a), QK_BAD_ARGUMENT);
+  a.keep = c.s.nvec + 1;
+  cr_expect_eq(c.fine.ops->principal(c.fine.ctx, &a), QK_BAD_ARGUMENT);
+  a.keep = 2;
+  a.v.nrhs--;
+  cr_expect_eq(c.fine.ops->principal(c.fine.ctx, &a), QK_BAD_ARGUMENT);
   mg_block_free(&c.fine, &b);
   kit_close(&c.fine);
 }

@@ -12,7 +12,7 @@ template <class S> struct space_kernel_args {
   spinor<S> v[QK_GRAM_MAX + 1], x;
   const double *y;
   int n;
-  bool x_zero;
+  bool x_zero, last;
   block_shape b;
   finish_args finish;
 };
@@ -24,6 +24,7 @@ template <class S> space_kernel_args<S> space_args_of(const qk_space_args_t &a) 
   k.y = a.y;
   k.n = a.n;
   k.x_zero = a.x_zero != 0;
+  k.last = a.last != 0;
   k.b = shape_of(a.v[0], row_reals<S>);
   return k;
 }
@@ -86,7 +87,7 @@ __global__ void __launch_bounds__(QK_THREADS) space_step_kernel(const space_kern
   const thread_place me(a.b);
   const auto v = [&](int j) -> const spinor<S> & { return a.v[j]; };
   for (int64_t row = me.first; me.exists && row < a.b.rows; row += me.step)
-    space_step_row<S, row_reals<S>>(a.n, a.x_zero, a.x, v, &y[0][me.lane], QK_TILE,
+    space_step_row<S, row_reals<S>>(a.n, a.x_zero, a.last, a.x, v, &y[0][me.lane], QK_TILE,
                                     spot{a.b.index(row, me.tile), me.lane});
 }
 

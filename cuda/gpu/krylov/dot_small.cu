@@ -7,20 +7,30 @@ namespace {
 
 constexpr int N = sub_reals, warps = 32, threads = 32 * warps, rows = threads / QK_TILE;
 constexpr int64_t most_rows = 32 * rows;
+/* Blocks of threads that share the rows of a field and tile, by the shape of the fields alone; with
+ * so many tiles that there is no room for their sums, one. */
+constexpr int most_shares = 8, tiles_with_shares = QK_MAX_RHS / QK_TILE;
+int shares_of(const block_shape &b) {
+  const int64_t n = b.ntile > tiles_with_shares ? 1 : b.rows / (4 * rows);
+  return n < 1 ? 1 : n < most_shares ? (int)n : most_shares;
+}
 
 struct dot_small_args {
   spinor<float> f[QK_MULTI_MAX], y;
   const uint8_t *mask; /* [n][nrhs] or NULL */
   double *red;
+  double *partial;   /* [field][tile][share][QK_LINE] */
+  unsigned *arrived; /* [field][tile] */
   block_shape b;
 };
 
-/* Sum over the rows of this thread. */
+/* Sum over the rows of this thread: those of its block from the first on. */
 __device__ dcx dot_rows(const dot_small_args &a, const spinor<float> &f, int lane) {
   constexpr int P = part_size<float, N>;
   dcx sum = {0, 0};
 #pragma unroll 4
-  for (int64_t row = threadIdx.x / QK_TILE; row < a.b.rows; row += rows) {
+  for (int64_t row = threadIdx.x / QK_TILE + (int64_t)blockIdx.z * rows; row < a.b.rows;
+       row += (int64_t)gridDim.z * rows) {
     const spot at = {a.b.index(row, blockIdx.y), lane};
     QK_UNROLL
     for (int part = 0; part < N / P; part++) {
@@ -42,7 +52,27 @@ __device__ double across_rows(double v) {
   return v + __shfl_xor_sync(0xffffffffu, v, 2 * QK_TILE);
 }
 
-/* blockIdx.x: the field; blockIdx.y: the tile. Warps leave their sums, which are added in order. */
+/* The sum of the shares in their order, by the block that comes last; false in the others. */
+__device__ bool add_shares(const dot_small_args &a, double *total) {
+  __shared__ bool last;
+  const int at = (int)(blockIdx.x * gridDim.y + blockIdx.y);
+  double *line = a.partial + (int64_t)at * most_shares * (2 * QK_TILE);
+  if (threadIdx.x < 2 * QK_TILE) line[blockIdx.z * (2 * QK_TILE) + threadIdx.x] = *total;
+  __threadfence();
+  __syncthreads();
+  if (threadIdx.x == 0) last = atomicAdd(a.arrived + at, 1) + 1 == gridDim.z;
+  __syncthreads();
+  if (!last) return false;
+  __threadfence();
+  if (threadIdx.x == 0) a.arrived[at] = 0;
+  if (threadIdx.x >= 2 * QK_TILE) return true;
+  *total = 0;
+  for (int s = 0; s < (int)gridDim.z; s++) *total += __ldcg(line + s * (2 * QK_TILE) + threadIdx.x);
+  return true;
+}
+
+/* blockIdx.x: the field; blockIdx.y: the tile; blockIdx.z: the share. Warps leave their sums, which
+ * are added in order. */
 __global__ void __launch_bounds__(threads) dot_small_kernel(const dot_small_args a) {
   __shared__ double share[warps][2 * QK_TILE];
   const int lane = threadIdx.x % QK_TILE, warp = threadIdx.x / 32;
@@ -56,9 +86,10 @@ __global__ void __launch_bounds__(threads) dot_small_kernel(const dot_small_args
     share[warp][2 * lane + 1] = im;
   }
   __syncthreads();
-  if (threadIdx.x >= 2 * QK_TILE) return;
   double total = 0;
-  for (int w = 0; w < warps; w++) total += share[w][threadIdx.x];
+  for (int w = 0; w < warps && threadIdx.x < 2 * QK_TILE; w++) total += share[w][threadIdx.x];
+  if (gridDim.z > 1 && !add_shares(a, &total)) return;
+  if (threadIdx.x >= 2 * QK_TILE) return;
   const int owner = a.b.rhs(blockIdx.y, threadIdx.x / 2);
   if (a.b.single_rhs) {
     for (int step = 2; step < 2 * QK_TILE; step *= 2)
@@ -82,7 +113,10 @@ qk_status_t dot_small(qk_ops_ctx_t *ctx, const qk_multi_args_t *a) {
   for (int i = 0; i < a->n; i++) k.f[i] = spinor_of<float>(a->f[i]);
   k.mask = a->mask;
   k.red = a->red;
-  dot_small_kernel<<<dim3(a->n, k.b.ntile), threads, 0, qk_gpu(ctx)->stream[0]>>>(k);
+  k.partial = qk_gpu(ctx)->partial;
+  k.arrived = qk_gpu(ctx)->arrived;
+  const dim3 grid(a->n, k.b.ntile, shares_of(k.b));
+  dot_small_kernel<<<grid, threads, 0, qk_gpu(ctx)->stream[0]>>>(k);
   return qk_gpu_launched(ctx, "multi_dot");
 }
 

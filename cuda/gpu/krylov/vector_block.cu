@@ -16,9 +16,16 @@ constexpr int dot_items = 8; /* pieces that a block of threads has at a time */
 
 /* Blocks along the lattice of a sum: a function of the lattice alone. */
 int sum_blocks(int64_t sites) {
-  const int64_t n = sites / 4;
-  return n < 1 ? 1 : n < 128 ? (int)n : 128;
+  return sites < 128 ? (int)sites : 128;
 }
+
+/* Item n of fields with per_tile pieces a site, of which there are less than 2^32. */
+struct item_place {
+  int64_t site;
+  int piece;
+  __device__ item_place(int64_t n, int per_tile)
+      : site((uint32_t)n / (uint32_t)per_tile), piece((int)((uint32_t)n % (uint32_t)per_tile)) {}
+};
 
 template <class R> struct complex_of { R re, im; };
 
@@ -57,6 +64,24 @@ template <class S> struct dot_args {
   double *partial;
 };
 
+/* What a thread loads of the items from `at` on: words of the basis and of y, 0 from `to` on. */
+template <class S> struct dot_words {
+  static constexpr int n = dot_items * QK_PIECE_WORDS / threads;
+  real<S> x[n], z[n];
+  __device__ void load(const dot_args<S> &a, const pieces<S> &v, int tile, int64_t at, int64_t to) {
+    QK_UNROLL
+    for (int i = 0; i < n; i++) {
+      const int w = (int)threadIdx.x + i * threads, word = w % QK_PIECE_WORDS;
+      const int64_t item = at + w / QK_PIECE_WORDS;
+      x[i] = z[i] = 0;
+      if (item >= to) continue;
+      const item_place p(item, v.per_tile);
+      x[i] = value<S>(v, p.site, tile, p.piece, word);
+      z[i] = value_of_y<S>(a.y, p.site, blockIdx.z, p.piece, word / QK_TILE, word % QK_TILE);
+    }
+  }
+};
+
 template <class S>
 __global__ void __launch_bounds__(threads) dot_kernel(const __grid_constant__ dot_args<S> a) {
   using R = real<S>;
@@ -68,22 +93,18 @@ __global__ void __launch_bounds__(threads) dot_kernel(const __grid_constant__ do
   const int64_t from = a.sites * blockIdx.x / gridDim.x * v.per_tile,
                 to = a.sites * (blockIdx.x + 1) / gridDim.x * v.per_tile;
   double sum[4][2] = {};
+  dot_words<S> next;
+  next.load(a, v, tile % a.v.ntile, from, to);
   for (int64_t at = from; at < to; at += dot_items) {
     __syncthreads();
-    for (int w = threadIdx.x; w < dot_items * QK_PIECE_WORDS; w += threads) {
-      const int64_t n = at + w / QK_PIECE_WORDS;
-      const int word = w % QK_PIECE_WORDS, c = word / QK_TILE, lane = word % QK_TILE;
-      R x = 0, z = 0;
-      if (n < to) {
-        const int64_t site = n / v.per_tile;
-        const int piece = (int)(n % v.per_tile);
-        x = value<S>(v, site, tile % a.v.ntile, piece, word);
-        z = value_of_y<S>(a.y, site, blockIdx.z, piece, c, lane);
-      }
-      vs[w / QK_PIECE_WORDS][word] = x;
-      ys[w / QK_PIECE_WORDS][inner<R, QK_PIECE_REALS>(c, lane)] = z;
+    QK_UNROLL
+    for (int i = 0; i < dot_words<S>::n; i++) {
+      const int w = (int)threadIdx.x + i * threads, word = w % QK_PIECE_WORDS;
+      vs[w / QK_PIECE_WORDS][word] = next.x[i];
+      ys[w / QK_PIECE_WORDS][inner<R, QK_PIECE_REALS>(word / QK_TILE, word % QK_TILE)] = next.z[i];
     }
     __syncthreads();
+    next.load(a, v, tile % a.v.ntile, at + dot_items, to);
     R part[4][2] = {};
     QK_UNROLL
     for (int k = 0; k < comps; k++) {
@@ -122,6 +143,7 @@ __global__ void __launch_bounds__(threads)
   const double *p =
       partial + ((int64_t)blockIdx.y * gridDim.x + blockIdx.x) * blocks * threads + word;
   double sum = 0;
+#pragma unroll 16
   for (int k = 0; k < blocks; k++) sum += p[(int64_t)k * threads];
   if (j < columns) c[2 * ((int64_t)i * columns + j) + word % 2] = sum;
 }
@@ -159,37 +181,67 @@ template <class S> struct axpy_args {
   const double *c;
 };
 
+/* Words of a tile of the basis that a thread loads for its warp, 0 beyond the last item. */
+template <class S> struct axpy_words {
+  static constexpr int n = held * QK_PIECE_WORDS / 32;
+  real<S> x[n];
+  __device__ void load(const axpy_args<S> &a, int tile, int64_t at, int64_t items) {
+    if (tile >= a.v.tiles) return;
+    const pieces<S> v = a.v.block[tile / a.v.ntile];
+    QK_UNROLL
+    for (int i = 0; i < n; i++) {
+      const int w = (int)threadIdx.x % 32 + i * 32;
+      const int64_t item = at + w / QK_PIECE_WORDS;
+      const item_place p(item < items ? item : 0, v.per_tile);
+      x[i] = value<S>(v, p.site, tile % a.v.ntile, p.piece, w % QK_PIECE_WORDS);
+      if (item >= items) x[i] = 0;
+    }
+  }
+};
+
+/* Coefficients of the vectors of tiles first .. first + held_tiles - 1, all that there are. */
+constexpr int held_tiles = 8;
+template <class S>
+__device__ void load_factors(const axpy_args<S> &a, int first,
+                             complex_of<real<S>> (*q)[QK_TILE][QK_TILE]) {
+  using R = real<S>;
+  for (int i = (int)threadIdx.x; i < held_tiles * QK_TILE * QK_TILE; i += threads) {
+    const int j = (int)blockIdx.y * QK_TILE + i % QK_TILE, row = first * QK_TILE + i / QK_TILE;
+    const bool in = j < a.columns && row < a.v.tiles * QK_TILE;
+    const double *c = a.c + 2 * ((int64_t)row * a.columns + j);
+    q[i / (QK_TILE * QK_TILE)][i / QK_TILE % QK_TILE][i % QK_TILE] =
+        in ? complex_of<R>{(R)(a.sign * c[0]), (R)(a.sign * c[1])} : complex_of<R>{0, 0};
+  }
+}
+
 template <class S>
 __global__ void __launch_bounds__(threads) axpy_kernel(const __grid_constant__ axpy_args<S> a) {
   using R = real<S>;
   __shared__ R vs[warps][held][QK_PIECE_WORDS];
-  __shared__ complex_of<R> q[QK_TILE][QK_TILE];
+  __shared__ complex_of<R> q[held_tiles][QK_TILE][QK_TILE];
   const int warp = threadIdx.x / 32, k = threadIdx.x % 32 / QK_TILE, lane = threadIdx.x % QK_TILE;
   const int column = blockIdx.y * QK_TILE + lane, per_tile = a.y.per_tile;
   const int64_t items = a.sites * per_tile, at = ((int64_t)blockIdx.x * warps + warp) * held;
   complex_of<R> sum[held] = {};
+  axpy_words<S> next;
+  next.load(a, 0, at, items);
   for (int t = 0; t < a.v.tiles; t++) {
-    __syncthreads();
-    for (int i = threadIdx.x; i < QK_TILE * QK_TILE; i += threads) {
-      const int j = blockIdx.y * QK_TILE + i % QK_TILE;
-      const double *c = a.c + 2 * ((int64_t)(t * QK_TILE + i / QK_TILE) * a.columns + j);
-      if (j < a.columns)
-        q[i / QK_TILE][i % QK_TILE] = {(R)(a.sign * c[0]), (R)(a.sign * c[1])};
-      else
-        q[i / QK_TILE][i % QK_TILE] = {0, 0};
+    if (t % held_tiles == 0) {
+      __syncthreads();
+      load_factors(a, t, q);
+      __syncthreads();
     }
-    const pieces<S> v = a.v.block[t / a.v.ntile];
-    for (int w = threadIdx.x % 32; w < held * QK_PIECE_WORDS; w += 32) {
-      const int64_t n = at + w / QK_PIECE_WORDS;
-      vs[warp][w / QK_PIECE_WORDS][w % QK_PIECE_WORDS] =
-          n < items
-              ? value<S>(v, n / per_tile, t % a.v.ntile, (int)(n % per_tile), w % QK_PIECE_WORDS)
-              : (R)0;
+    __syncwarp();
+    QK_UNROLL
+    for (int i = 0; i < axpy_words<S>::n; i++) {
+      const int w = (int)threadIdx.x % 32 + i * 32;
+      vs[warp][w / QK_PIECE_WORDS][w % QK_PIECE_WORDS] = next.x[i];
     }
-    __syncthreads();
+    __syncwarp();
+    next.load(a, t + 1, at, items);
     QK_UNROLL
     for (int i = 0; i < QK_TILE; i++) {
-      const complex_of<R> f = q[i][lane];
+      const complex_of<R> f = q[t % held_tiles][i][lane];
       QK_UNROLL
       for (int h = 0; h < held; h++) {
         const complex_of<R> z = staged<S>(vs[warp][h], k, i);
@@ -199,9 +251,11 @@ __global__ void __launch_bounds__(threads) axpy_kernel(const __grid_constant__ a
     }
   }
   for (int h = 0; h < held; h++) {
-    const int64_t n = at + h, site = n / per_tile;
+    const int64_t n = at + h;
     if (n >= items || column >= a.columns) continue;
-    const int piece = (int)(n % per_tile);
+    const item_place p(n, per_tile);
+    const int64_t site = p.site;
+    const int piece = p.piece;
     R *out = a.y.ntile > 0 ? a.y.data + a.y.word(site, blockIdx.y, piece) +
                                  inner<R, QK_PIECE_REALS>(2 * k, lane)
                            : a.y.data + a.y.single_rhs_word(site, piece) +

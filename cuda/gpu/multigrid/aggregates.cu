@@ -9,6 +9,7 @@
 #include "cuda/args/mg_setup_args.h"
 #include "cuda/body/aggregate.h"
 #include "cuda/body/coarse_setup.h"
+#include "cuda/body/principal.h"
 #include "cuda/gpu/ctx.cuh"
 #include "cuda/gpu/mma_double.cuh"
 #include "cuda/gpu/settle.cuh"
@@ -138,10 +139,11 @@ __device__ void add_products(const work_place &at, const half_field<S> &a, const
   }
 }
 
-/* The columns become themselves times f, where f is upper triangular and f^+ the lower triangle of
- * m. A warp takes eight pieces at a time. N: all tiles. */
-template <int N, class S>
-__device__ void times_factor(const work_place &at, const half_field<S> &v, const shared_matrix &m) {
+/* The columns become themselves times f, where f^+ is m, of which only the lower triangle counts if
+ * `upper`; and those from `keep` on 0. A warp takes eight pieces at a time. N: all tiles. */
+template <int N, bool upper, class S>
+__device__ void times_factor(const work_place &at, const half_field<S> &v, const shared_matrix &m,
+                             int keep) {
   constexpr int C = half_field<S>::components;
   const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32, g = lane / 4, q = lane % 4;
   const int total = at.box.nsites * (int)v.pieces.d, n = v.ncol;
@@ -162,9 +164,9 @@ __device__ void times_factor(const work_place &at, const half_field<S> &v, const
       double re[C][2] = {}, im[C][2] = {};
       const int column = QK_TILE * j + g;
       QK_UNROLL
-      for (int s = 0; s < 2 * j + 2; s++) {
+      for (int s = 0; s < (upper ? 2 * j + 2 : 2 * N); s++) {
         const int i = 4 * s + q, from = column * m.ld + i;
-        const bool in = i <= column && column < n;
+        const bool in = i < n && (!upper || i <= column) && column < keep;
         const dcx f = in ? dcx{m.re[from], -m.im[from]} : dcx{0, 0};
         QK_UNROLL
         for (int c = 0; c < C; c++) mma_complex(re[c], im[c], x[s][c], f);
@@ -185,6 +187,18 @@ __device__ void times_factor(const work_place &at, const half_field<S> &v, const
 /* Tiles whose sums a warp holds at a time. */
 template <int N> constexpr int held = N < 4 ? N : 4;
 
+/* The upper triangle of m = products of the columns with each other, 0 below it; H tiles of them at
+ * a time. */
+template <int H, class S>
+__device__ void gram_matrix(const work_place &at, const half_field<S> &v, const shared_matrix &m) {
+  m.clear(v.ncol);
+  for (int i = 0; i < v.ncol; i += H * QK_TILE) {
+    add_products<H, true>(at, v, v, i, i, m);
+    for (int j = i + H * QK_TILE; j < v.ncol; j += H * QK_TILE)
+      add_products<H, false>(at, v, v, i, j, m);
+  }
+}
+
 template <class S, int N>
 __global__ void __launch_bounds__(threads)
     orthonormalise_kernel(aggregate_box box, half_field<S> v, int *dependent) {
@@ -194,18 +208,36 @@ __global__ void __launch_bounds__(threads)
   const work_place at = {box, corner_of(box, (int)blockIdx.x / 2), (int)blockIdx.x % 2};
   const shared_matrix m(memory, v.ncol);
   for (int pass = 0; pass < 2; pass++) {
-    m.clear(v.ncol);
-    for (int i = 0; i < v.ncol; i += H * QK_TILE) {
-      add_products<H, true>(at, v, v, i, i, m);
-      for (int j = i + H * QK_TILE; j < v.ncol; j += H * QK_TILE)
-        add_products<H, false>(at, v, v, i, j, m);
-    }
+    gram_matrix<H>(at, v, m);
     if (!invert_factor(block_team(), m.re, m.im, v.ncol, m.ld, norm)) {
       if (threadIdx.x == 0) atomicAdd(dependent, 1);
       return;
     }
-    times_factor<N>(at, v, m);
+    times_factor<N, true>(at, v, m, v.ncol);
   }
+}
+
+template <class S, int N>
+__global__ void __launch_bounds__(threads)
+    principal_kernel(aggregate_box box, half_field<S> v, int keep) {
+  extern __shared__ double memory[];
+  __shared__ double value[QK_MG_NVEC_MAX];
+  __shared__ rotation j[QK_MG_NVEC_MAX / 2];
+  __shared__ int busy;
+  const int n = v.ncol;
+  const work_place at = {box, corner_of(box, (int)blockIdx.x / 2), (int)blockIdx.x % 2};
+  const shared_matrix m(memory, n), w(memory + 2 * n * m.ld, n);
+  gram_matrix<held<N>>(at, v, m);
+  for (int i = (int)threadIdx.x; i < n * n; i += threads) {
+    const int r = i / n, c = i % n;
+    if (r == c) m.im[r * m.ld + r] = 0;
+    if (r <= c) continue;
+    m.re[r * m.ld + c] = m.re[c * m.ld + r];
+    m.im[r * m.ld + c] = -m.im[c * m.ld + r];
+  }
+  principal_vectors(block_team(), plain_matrix{m.re, m.im, m.ld}, plain_matrix{w.re, w.im, w.ld}, n,
+                    j, value, &busy);
+  times_factor<N, false>(at, v, m, keep);
 }
 
 /* Rows of chirality `from` of the columns of chirality a.chirality of a site's matrix += m. */
@@ -243,11 +275,11 @@ __global__ void __launch_bounds__(threads)
   }
 }
 
-/* Launches with shared memory for an n x n matrix. */
+/* Launches with shared memory for matrices of n x n. */
 template <class K, class... A>
-qk_status_t start(qk_ops_ctx_t *ctx, const char *name, K kernel, int blocks, int n,
+qk_status_t start(qk_ops_ctx_t *ctx, const char *name, K kernel, int blocks, int n, int matrices,
                   const A &...args) {
-  const size_t bytes = shared_matrix::bytes(n);
+  const size_t bytes = (size_t)matrices * shared_matrix::bytes(n);
   const qk_status_t status = qk_gpu_check(
       ctx, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes),
       name);
@@ -263,7 +295,16 @@ qk_status_t start_orthonormalise(qk_ops_ctx_t *ctx, const qk_orthonormalise_args
       orthonormalise_kernel<S, 4>, orthonormalise_kernel<S, 8>};
   const int tiles = a->v.ntile;
   return start(ctx, "orthonormalise", by_tiles[tiles < 5 ? tiles - 1 : 4], 4 * a->agg.coarse.vcb,
-               a->v.nrhs, box_of(a->agg, -1, false), half_field<S>(a->v), count);
+               a->v.nrhs, 1, box_of(a->agg, -1, false), half_field<S>(a->v), count);
+}
+
+template <class S> qk_status_t start_principal(qk_ops_ctx_t *ctx, const qk_principal_args_t *a) {
+  static constexpr decltype(&principal_kernel<S, 1>) by_tiles[] = {
+      principal_kernel<S, 1>, principal_kernel<S, 2>, principal_kernel<S, 3>,
+      principal_kernel<S, 4>, principal_kernel<S, 6>, principal_kernel<S, 8>};
+  const int tiles = a->v.ntile, k = tiles < 5 ? tiles - 1 : tiles < 7 ? 4 : 5;
+  return start(ctx, "principal", by_tiles[k], 4 * a->agg.coarse.vcb, a->v.nrhs, 2,
+               box_of(a->agg, -1, false), half_field<S>(a->v), (int)a->keep);
 }
 
 } // namespace
@@ -287,6 +328,12 @@ qk_status_t orthonormalise(qk_ops_ctx_t *ctx, const qk_orthonormalise_args_t *a)
   return status;
 }
 
+qk_status_t principal(qk_ops_ctx_t *ctx, const qk_principal_args_t *a) {
+  const qk_status_t status = qk_args_principal(ctx, a);
+  if (status != QK_OK) return status;
+  return a->v.prec == QK_DOUBLE ? start_principal<double>(ctx, a) : start_principal<float>(ctx, a);
+}
+
 qk_status_t galerkin(qk_ops_ctx_t *ctx, const qk_galerkin_args_t *a) {
   static constexpr decltype(&galerkin_kernel<1>) by_tiles[] = {
       galerkin_kernel<1>, galerkin_kernel<2>, galerkin_kernel<3>, galerkin_kernel<4>};
@@ -295,7 +342,7 @@ qk_status_t galerkin(qk_ops_ctx_t *ctx, const qk_galerkin_args_t *a) {
   const qk_spinor_t &most = a->v.nrhs > a->w.nrhs ? a->v : a->w;
   const int tiles = most.ntile;
   status = start(ctx, "galerkin", by_tiles[tiles < 4 ? tiles - 1 : 3], 4 * a->agg.coarse.vcb,
-                 most.nrhs, *a, box_of(a->agg, a->mu, false), box_of(a->agg, a->mu, true),
+                 most.nrhs, 1, *a, box_of(a->agg, a->mu, false), box_of(a->agg, a->mu, true),
                  half_field<float>(a->v), half_field<float>(a->w));
   return status == QK_OK ? qk_gpu_settle(ctx) : status;
 }

@@ -119,12 +119,18 @@ static qk_status_t eo_apply_system(qk_operator_t *op, qk_field_t *out, const qk_
   const bool in_place = !dagger && x == NULL;
   if (!(in_place ? alike : fits)(e, out, in, QK_EVEN)) return QK_BAD_ARGUMENT;
   const qk_eo_pass_t first = {.dagger = dagger, .diag_on_sum = true, .inverse = true, .c_hop = 1};
-  const qk_eo_pass_t second = {.dagger = dagger,
-                               .diag_on_sum = !dagger,
-                               .inverse = true,
-                               .c_hop = -0.25,
-                               .c_x = 1,
-                               .x = in->v};
+  qk_eo_pass_t second = {.dagger = dagger,
+                         .diag_on_sum = !dagger,
+                         .inverse = true,
+                         .c_hop = -0.25,
+                         .c_x = 1,
+                         .x = in->v};
+  if (x && !dagger) {
+    second.c_hop = 0.25;
+    second.c_x = -1;
+    second.c_y = 1;
+    second.y = x->v;
+  }
   op->applications[in->v.prec]++;
   if (dagger) {
     qk_field_t *even = take(op, &in->v, QK_EVEN);
@@ -136,8 +142,7 @@ static qk_status_t eo_apply_system(qk_operator_t *op, qk_field_t *out, const qk_
   } else {
     two_passes(e, &first, &second, out->v, in->v);
   }
-  /* x and `in` both stand outside of T^-1, which the kernel fuses one of */
-  if (x) qk_dev_blas(op->dev, QK_BLAS_SUB, (qk_blas_args_t){.f = {out->v, x->v, out->v}});
+  if (x && dagger) qk_dev_blas(op->dev, QK_BLAS_SUB, (qk_blas_args_t){.f = {out->v, x->v, out->v}});
   return qk_dev_status(op->dev);
 }
 
@@ -187,6 +192,25 @@ static qk_status_t twice(qk_operator_t *op, qk_field_t *out, const qk_field_t *i
 
 static qk_status_t eo_relax(qk_operator_t *op, qk_field_t *out, const qk_field_t *in, double c) {
   return twice(op, out, in, NULL, 0.25 * c, 1 - c);
+}
+
+static qk_status_t eo_neumann(qk_operator_t *op, qk_field_t *out, const qk_field_t *in, double c,
+                              const qk_field_t *x, double c_x, const qk_field_t *y) {
+  eo_t *e = (eo_t *)op;
+  if (!fits(e, out, in, QK_EVEN)) return QK_BAD_ARGUMENT;
+  const qk_eo_pass_t first = {.diag_on_sum = true, .inverse = true, .c_hop = 1};
+  qk_eo_pass_t second = {.diag_on_sum = true, .inverse = true, .c_hop = 0.25 * c};
+  if (x) {
+    second.c_x = c_x;
+    second.x = x->v;
+  }
+  if (y) {
+    second.c_y = 1;
+    second.y = y->v;
+  }
+  op->applications[in->v.prec]++;
+  two_passes(e, &first, &second, out->v, in->v);
+  return qk_dev_status(op->dev);
 }
 
 static qk_status_t eo_apply_blocks(qk_operator_t *op, qk_field_t *out, const qk_field_t *in,
@@ -325,6 +349,7 @@ static const qk_operator_ops_t eo_ops = {.apply = eo_apply,
                                          .prepare = eo_prepare,
                                          .reconstruct = eo_reconstruct,
                                          .relax = eo_relax,
+                                         .neumann = eo_neumann,
                                          .apply_blocks = eo_apply_blocks,
                                          .hop_forward = eo_hop_forward,
                                          .hop_backward = eo_hop_backward,

@@ -87,6 +87,8 @@ void qk_mg_header_encode(const qk_mg_header_t *h, uint8_t bytes[QK_MG_HEADER_BYT
   for (int l = 0; l < QK_MG_FILE_LEVELS; l++) {
     for (int mu = 0; mu < 4; mu++) put(&c, (uint64_t)h->level[l].block[mu], 4);
     put(&c, (uint64_t)h->level[l].nvec, 4);
+    put(&c, (uint64_t)h->level[l].ntest, 4);
+    put(&c, (uint64_t)h->level[l].nnull, 4);
     put(&c, (uint64_t)h->level[l].setup_iterations, 4);
     put(&c, (uint64_t)h->level[l].setup_passes + 1, 4);
     put(&c, (uint64_t)h->level[l].setup_prec, 4);
@@ -164,6 +166,12 @@ static int64_t sites_of(const qk_mg_header_t *h, int level) {
   return sites;
 }
 
+static bool vectors_fit(const qk_mg_header_t *h, int l) {
+  const int nvec = h->level[l].nvec, tested = h->level[l].ntest, null = h->level[l].nnull;
+  return nvec >= 2 && nvec <= QK_MG_VECTORS_MAX && nvec % 2 == 0 && tested >= nvec &&
+         tested <= QK_MG_VECTORS_MAX && null >= nvec && null <= QK_MG_VECTORS_MAX;
+}
+
 static bool geometry_fits(const qk_mg_header_t *h) {
   int64_t volume = 1;
   for (int mu = 0; mu < 4; mu++) {
@@ -175,8 +183,7 @@ static bool geometry_fits(const qk_mg_header_t *h) {
   if (h->deflate < 0 || h->deflate > QK_MG_FILE_EIGEN || h->deflate_wanted < h->deflate)
     return false;
   for (int l = 0; l + 1 < h->nlevel; l++)
-    if (h->level[l].nvec < 2 || h->level[l].nvec > QK_MG_VECTORS_MAX || h->level[l].nvec % 2 != 0)
-      return false;
+    if (!vectors_fit(h, l)) return false;
   return sites_of(h, h->nlevel - 1) >= 16;
 }
 
@@ -189,7 +196,7 @@ static qk_mg_section_t section_of(const qk_mg_header_t *h, int i, qk_prec_t prec
   } else if (i < 2 * n) {
     s.kind = QK_MG_SECTION_NULL;
     s.level = i - n + 1;
-    s.columns = h->level[i - n].nvec;
+    s.columns = h->level[i - n].nnull;
   } else {
     s.kind = QK_MG_SECTION_DEFLATION;
     s.level = n;
@@ -251,6 +258,8 @@ qk_status_t qk_mg_header_decode(const uint8_t bytes[QK_MG_HEADER_BYTES], qk_mg_h
   for (int l = 0; l < QK_MG_FILE_LEVELS; l++) {
     for (int mu = 0; mu < 4; mu++) h->level[l].block[mu] = get_int(&c);
     h->level[l].nvec = get_int(&c);
+    h->level[l].ntest = get_int(&c);
+    h->level[l].nnull = get_int(&c);
     h->level[l].setup_iterations = get_int(&c);
     h->level[l].setup_passes = get_int(&c) - 1;
     h->level[l].setup_prec = (qk_prec_t)get_int(&c);
@@ -295,6 +304,8 @@ void qk_mg_header_fill(qk_mg_header_t *h, const qk_mg_t *mg, const qk_mg_identit
     const qk_mg_level_params_t *p = &mg->params.level[l];
     memcpy(h->level[l].block, p->block, sizeof p->block);
     h->level[l].nvec = p->nvec;
+    h->level[l].ntest = p->ntest;
+    h->level[l].nnull = mg->level[l].null ? mg->level[l].null->v.nrhs : p->ntest;
     h->level[l].setup_iterations = p->setup_iterations;
     h->level[l].setup_passes = p->setup_passes < 0 ? -1 : p->setup_passes;
     h->level[l].setup_prec = p->setup_prec;
@@ -363,6 +374,9 @@ static qk_status_t match_level(const qk_mg_header_t *h, int l, const qk_mg_level
   const int passes = p->setup_passes < 0 ? -1 : p->setup_passes;
   const qk_status_t status = match_vectors(h, l, p, err);
   if (status != QK_OK) return status;
+  if (h->level[l].ntest != p->ntest)
+    return qk_fail(err, QK_NOT_FOUND, "checkpoint of %d test vectors on level %d, not %d",
+                   h->level[l].ntest, l, p->ntest);
   if (h->level[l].setup_prec != p->setup_prec)
     return qk_fail(err, QK_NOT_FOUND,
                    "checkpoint of vectors relaxed in %s precision on level %d, not in %s",

@@ -1,5 +1,5 @@
 /*
- * mg_header.h: the first QK_MG_HEADER_BYTES of a checkpoint of multigrid, version 2. Little endian;
+ * mg_header.h: the first QK_MG_HEADER_BYTES of a checkpoint of multigrid, version 3. Little endian;
  * unsigned integers of 32 bits unless marked u64; reals as IEEE doubles (f64).
  *
  *   "QKMGSET\n"  version  header bytes  file bytes (u64)
@@ -7,8 +7,8 @@
  *   operator [4096]: action and parameters as canonical text (operator_text.h), then zeros
  *   extents x y z t
  *   levels  deflated vectors in the file  and requested
- *   4 x { block [4]  vectors  setup iterations  setup passes + 1  setup precision
- *         setup tolerance (f64) }
+ *   4 x { block [4]  vectors  test vectors  null vectors of the file  setup iterations
+ *         setup passes + 1  setup precision  setup tolerance (f64) }
  *   sections
  *   12 x { kind  level  precision  columns  components  0  sites  offset  bytes  checksum
  *          (u64 from sites on) }
@@ -17,8 +17,8 @@
  *   origin [1024] of an evolved setup: printable ASCII, then zeros
  *   zeros, and in the last 8 bytes XXH3_64bits of all bytes before
  *
- * Version 1 had the name of the operator, mass and csw, and 8192 bytes. It is not read: a setup
- * replaces it.
+ * Version 1 had the name of the operator, mass and csw, and 8192 bytes; version 2 no test vectors,
+ * and as many null vectors as vectors. They are not read: a setup replaces them.
  *
  * Sections: the orthonormal vectors of each prolongator, on level l; the null vectors from which
  * they were made, in terms of them, on level l+1; blocks of deflation vectors, on the last level.
@@ -36,7 +36,7 @@
 
 enum {
   QK_MG_HEADER_BYTES = 12288,
-  QK_MG_FILE_VERSION = 2,
+  QK_MG_FILE_VERSION = 3,
   QK_MG_SECTIONS_MAX = 12,
   QK_MG_FILE_LEVELS = QK_MG_LEVELS_MAX - 1, /* that have vectors */
   QK_MG_FILE_EIGEN = 256
@@ -64,7 +64,7 @@ typedef struct qk_mg_header {
   int nlevel, deflate, deflate_wanted;
   struct {
     int block[4];
-    int nvec, setup_iterations, setup_passes;
+    int nvec, ntest, nnull, setup_iterations, setup_passes;
     qk_prec_t setup_prec;
     double setup_tol;
   } level[QK_MG_FILE_LEVELS];

@@ -221,6 +221,7 @@ static qk_status_t read_deflation(loading_t *in, qk_mg_t *mg) {
   if (status == QK_OK) {
     status = qk_deflation_create_from(last->op, last->work, h->deflate, h->value, h->residual,
                                       block, &mg->deflation, &in->err);
+    status = status ? status : qk_deflation_keep_images(mg->deflation);
     return qk_comm_agree(in->comm, status, &in->err);
   }
   for (int b = 0; b < QK_MG_SECTIONS_MAX; b++) qk_field_destroy(block[b]);

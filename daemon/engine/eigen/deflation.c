@@ -14,7 +14,7 @@ struct qk_deflation {
   qk_flat_t flat;    /* of the blocks, and ... */
   qk_work_t *packed; /* ... of fields of nrhs vectors beside them; NULL: those of `work` are flat */
   int n, nblock;
-  qk_field_t *block[BLOCKS];
+  qk_field_t *block[BLOCKS], *image[BLOCKS]; /* image[0] NULL: there are none */
   double value[QK_EIGEN_MAX], residual[QK_EIGEN_MAX];
   int nrhs; /* prepared */
   double *c,
@@ -62,7 +62,10 @@ void qk_deflation_destroy(qk_deflation_t *d) {
   if (d->c_host) d->dev->ops->free_host(d->dev->ctx, d->c_host);
   if (d->c) d->dev->ops->free(d->dev->ctx, d->c);
   qk_work_destroy(d->packed);
-  for (int b = d->nblock - 1; b >= 0; b--) qk_field_destroy(d->block[b]);
+  for (int b = d->nblock - 1; b >= 0; b--) {
+    qk_field_destroy(d->image[b]);
+    qk_field_destroy(d->block[b]);
+  }
   qk_free(d);
 }
 
@@ -193,6 +196,23 @@ qk_status_t qk_deflation_create(qk_operator_t *op, qk_work_t *work,
   return status ? qk_fail(err, status, "%s", why.text) : QK_OK;
 }
 
+static qk_status_t make_image(qk_deflation_t *d, int b) {
+  const qk_field_t *v = d->block[b];
+  const qk_status_t status =
+      qk_field_create(d->dev, v->v.prec, v->v.nrhs, v->v.subset, &d->image[b]);
+  return status ? status : d->op->ops->apply_system(d->op, d->image[b], v, false, NULL);
+}
+
+qk_status_t qk_deflation_keep_images(qk_deflation_t *d) {
+  qk_status_t status = d->packed || d->block[0]->v.prec != QK_SINGLE ? QK_BAD_ARGUMENT : QK_OK;
+  for (int b = 0; b < d->nblock && !status; b++) status = make_image(d, b);
+  if (!status) {
+    qk_dev_sync(d->dev);
+    status = qk_dev_status(d->dev);
+  }
+  return qk_comm_agree(d->dev->geom->comm, status, NULL);
+}
+
 /* ---- use ------------------------------------------------------------------------------------- */
 
 /* Numbers of all vectors for each of nrhs columns. */
@@ -241,11 +261,13 @@ qk_status_t qk_deflation_prepare(qk_deflation_t *d, int nrhs) {
   return status;
 }
 
-static qk_basis_args_t block_args(const qk_deflation_t *d, int b, const qk_field_t *y) {
+/* Block b of v, beside y. */
+static qk_basis_args_t block_args(const qk_deflation_t *d, qk_field_t *const *v, int b,
+                                  const qk_field_t *y, double sign) {
   return (qk_basis_args_t){.n = 1,
-                           .v = {d->block[b]->v},
+                           .v = {v[b]->v},
                            .y = y->v,
-                           .sign = 1,
+                           .sign = sign,
                            .c = d->c + (size_t)b * COLUMNS * (size_t)y->v.nrhs * 2};
 }
 
@@ -261,19 +283,42 @@ static void sum(qk_deflation_t *d, int nrhs) {
   qk_dev_copy(dev, d->c, d->c_host, bytes, QK_COPY_TO_DEVICE);
 }
 
-/* c = (v_i, y_j) over the ranks, then x = sum_i v_i c_i. */
-static void project(qk_deflation_t *d, qk_field_t *x, const qk_field_t *y) {
+/* c = (v_i, y_j) over the ranks. */
+static void coefficients(qk_deflation_t *d, qk_field_t *const *v, const qk_field_t *y) {
   const qk_device_t *dev = d->dev;
-  qk_dev_blas(dev, QK_BLAS_ZERO, (qk_blas_args_t){.f = {x->v}});
   for (int b = 0; b < d->nblock; b++) {
-    qk_basis_args_t a = block_args(d, b, y);
+    qk_basis_args_t a = block_args(d, v, b, y, 1);
     if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->basis_dot(dev->ctx, &a));
   }
   sum(d, y->v.nrhs);
+}
+
+/* y += sign sum_i v_i c_i */
+static void add(const qk_deflation_t *d, qk_field_t *const *v, const qk_field_t *y, double sign) {
+  const qk_device_t *dev = d->dev;
   for (int b = 0; b < d->nblock; b++) {
-    qk_basis_args_t a = block_args(d, b, x);
+    qk_basis_args_t a = block_args(d, v, b, y, sign);
     if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->basis_axpy(dev->ctx, &a));
   }
+}
+
+/* x = sum_i v_i (v_i, y). */
+static void project(qk_deflation_t *d, qk_field_t *x, const qk_field_t *y) {
+  qk_dev_blas(d->dev, QK_BLAS_ZERO, (qk_blas_args_t){.f = {x->v}});
+  coefficients(d, d->block, y);
+  add(d, d->block, x, 1);
+}
+
+qk_status_t qk_deflation_reduce(qk_deflation_t *d, qk_field_t *x, qk_field_t *r) {
+  if (!d->image[0] || qk_field_nrhs(r) > d->nrhs || x->v.nrhs != r->v.nrhs ||
+      x->v.prec != QK_SINGLE || r->v.prec != QK_SINGLE || x->v.subset != d->op->system ||
+      r->v.subset != d->op->system || x == r)
+    return QK_BAD_ARGUMENT;
+  qk_dev_blas(d->dev, QK_BLAS_ZERO, (qk_blas_args_t){.f = {x->v}});
+  coefficients(d, d->image, r);
+  add(d, d->block, x, 1);
+  add(d, d->image, r, -1);
+  return qk_dev_status(d->dev);
 }
 
 /* x = what the vectors make of y, both of the operator, by way of flat fields. */

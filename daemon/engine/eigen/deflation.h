@@ -11,6 +11,10 @@
  * Shapes: fields of the operator's system, any ncomp; vectors in single, or half on level 0, in
  * blocks of up to 64 columns. Memory: qk_deflation_bytes. Cost of apply: one Mhat^+ and two passes
  * over the vectors for each eight RHS. Collective except bytes and fit.
+ *
+ * With the images u_i = Mhat v_i / sqrt(l_i) as well, twice the memory, reduce does the same and
+ * makes the residual without an operator:  x = sum_i v_i (u_i, r) / sqrt(l_i),  Mhat x = sum_i u_i
+ * (u_i, r).
  */
 #ifndef QK_ENGINE_DEFLATION_H
 #define QK_ENGINE_DEFLATION_H
@@ -45,6 +49,13 @@ qk_status_t qk_deflation_prepare(qk_deflation_t *deflation, int nrhs);
 /* x as above, for fields of the system in single or double with at most nrhs columns, as prepared.
  * x is not r. */
 qk_status_t qk_deflation_apply(qk_deflation_t *deflation, qk_field_t *x, const qk_field_t *r);
+
+/* Makes the images, by the operator as it is now (its flavours, its precision): of vectors in
+ * single that are not those of slices. Takes work fields of up to 64 columns from `work` and the
+ * operator's own. QK_BAD_ARGUMENT, QK_DEVICE_MEMORY. */
+qk_status_t qk_deflation_keep_images(qk_deflation_t *deflation);
+/* x as apply makes it, but for rounding, and r -= Mhat x; fields in single. Needs the images. */
+qk_status_t qk_deflation_reduce(qk_deflation_t *deflation, qk_field_t *x, qk_field_t *r);
 
 int qk_deflation_count(const qk_deflation_t *deflation);
 const double *qk_deflation_values(const qk_deflation_t *deflation);

@@ -39,8 +39,10 @@ static qk_status_t create_level(qk_cycle_t *c, int l, qk_err_t *err) {
   qk_status_t status = QK_OK;
   if (l > 0) status = qk_comm_agree(dev->geom->comm, create_solver(dev, c->nrhs, v), err);
   if (status || l == c->nlevel - 1) return status;
-  return qk_smoother_create(v->mg->op, v->mg->work, &v->params->smoother, v->prec, c->nrhs,
-                            &v->smoother, err);
+  status = qk_smoother_create(v->mg->op, v->mg->work, &v->params->smoother, v->prec, c->nrhs,
+                              &v->smoother, err);
+  if (!status) qk_smoother_set_polynomial(v->smoother, &v->mg->polynomial);
+  return status;
 }
 
 static void count(const qk_cycle_t *c, int64_t n[QK_PRECS]) {
@@ -57,7 +59,7 @@ static qk_status_t apply_to_zero(qk_cycle_t *c, qk_field_t *zero) {
   const qk_device_t *dev = device(c);
   int64_t before[QK_PRECS], after[QK_PRECS];
   count(c, before);
-  qk_cycle_precondition(c, 0, zero, zero);
+  qk_cycle_precondition(c, 0, zero, zero, NULL);
   count(c, after);
   for (int p = 0; p < QK_PRECS; p++) {
     c->applications[p] = after[p] - before[p];
@@ -180,6 +182,10 @@ int64_t qk_cycle_bytes(const qk_cycle_t *c) {
   return c->bytes;
 }
 
+qk_status_t qk_cycle_learn(qk_cycle_t *c, qk_learning_t *to) {
+  return qk_smoother_learn(c->level[0].smoother, to);
+}
+
 /* ---- time ------------------------------------------------------------------------------------ */
 
 /* Takes the time when the device is idle. */
@@ -230,7 +236,7 @@ static qk_status_t record(qk_cycle_t *c, qk_field_t *out, const qk_field_t *in,
   if (status) return status;
   int64_t before[QK_PRECS];
   count(c, before);
-  qk_cycle_precondition(c, 0, out, in);
+  qk_cycle_precondition(c, 0, out, in, NULL);
   status = qk_dev_status(dev);
   memcpy(c->mg->level[0].op->applications, before, sizeof before);
   qk_status_t ended = dev->ops->graph_end(dev->ctx, graph);
@@ -262,7 +268,7 @@ static void run(qk_cycle_t *c, qk_field_t *out, const qk_field_t *in) {
   qk_graph_t *graph = idle_now && c->warm && qk_dev_ok(dev) ? graph_of(c, out, in) : NULL;
   if (!graph) {
     c->warm = c->warm || idle_now;
-    qk_cycle_precondition(c, 0, out, in);
+    qk_cycle_precondition(c, 0, out, in, NULL);
     return;
   }
   for (int p = 0; p < QK_PRECS; p++) c->mg->level[0].op->applications[p] += c->applications[p];

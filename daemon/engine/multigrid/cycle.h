@@ -36,6 +36,10 @@ qk_status_t qk_cycle_apply(void *cycle, qk_field_t *z, const qk_field_t *r, qk_f
 /* For solver.h; borrows the cycle. */
 qk_precond_t qk_cycle_precond(qk_cycle_t *cycle);
 
+/* The smoother of level 0 learns from the residuals that it is given (qk_smoother_learn), in a
+ * cycle without graphs (qk_mg_params_t). NULL: no longer. Not collective. */
+qk_status_t qk_cycle_learn(qk_cycle_t *cycle, qk_learning_t *to);
+
 /* Seconds spent on each level since the last call. It waits for the device before and after a
  * level, so an application is slower while on. For benchmarks (paper, Fig. 4). */
 void qk_cycle_time(qk_cycle_t *cycle, bool on, double seconds[QK_MG_LEVELS_MAX]);

@@ -62,8 +62,10 @@ static void step(qk_cycle_t *c, int l, qk_cycle_precond_fn *precond, const space
   qk_cycle_level_t *v = &c->level[l];
   int norm2[QK_GCR_MAX];
   for (int j = 0; j <= k; j++) norm2[j] = QK_CYCLE_NORMS + j;
-  if (precond) precond(c, l, p->z[k], r);
-  qk_cycle_mhat(v, p->w[k], p->z[k], NULL);
+  if (precond)
+    precond(c, l, p->z[k], r, p->w[k]);
+  else
+    qk_cycle_mhat(v, p->w[k], p->z[k], NULL);
   qk_gcr_advance(&v->scalars,
                  &(qk_gcr_step_t){.n = k,
                                   .dots = QK_CYCLE_DOTS,

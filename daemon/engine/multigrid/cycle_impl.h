@@ -61,8 +61,9 @@ struct qk_cycle {
 /* Time from here on is that of level l. Waits while time is taken. */
 void qk_cycle_enter(qk_cycle_t *c, int l);
 
-/* z = B_l r, even fields; r is left alone. */
-typedef void qk_cycle_precond_fn(qk_cycle_t *c, int l, qk_field_t *z, const qk_field_t *r);
+/* z = B_l r, even fields; r is left alone. w, if it is given: Mhat z. */
+typedef void qk_cycle_precond_fn(qk_cycle_t *c, int l, qk_field_t *z, const qk_field_t *r,
+                                 qk_field_t *w);
 qk_cycle_precond_fn qk_cycle_precondition;
 /* Reduces r = r - Mhat x by `iterations` of GCR on level l >= 1, adding to x (x_zero: x is set).
  * precond: NULL for none. Where the level has a tol it waits for the device and ends by it. */

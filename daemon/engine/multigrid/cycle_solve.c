@@ -38,22 +38,33 @@ static void correct(qk_cycle_t *c, int l, qk_field_t *z, const qk_field_t *r, bo
   qk_cycle_give(c, l + 1, b);
 }
 
-void qk_cycle_precondition(qk_cycle_t *c, int l, qk_field_t *z, const qk_field_t *r) {
+/* The smoother's residual of z is known after the last smoothing, and so is Mhat z, but for the
+ * rounding of its sums. */
+static void smooth_last(qk_cycle_t *c, int l, qk_field_t *z, const qk_field_t *r, qk_field_t *s,
+                        qk_field_t *w) {
+  qk_cycle_level_t *v = &c->level[l];
+  qk_cycle_mhat(v, s, z, r);
+  qk_smoother_run(v->smoother, z, s, v->params->post, false, w == NULL);
+  if (w) qk_cycle_blas(v, QK_BLAS_SUB, (qk_blas_args_t){.f = {w->v, r->v, s->v}});
+}
+
+void qk_cycle_precondition(qk_cycle_t *c, int l, qk_field_t *z, const qk_field_t *r,
+                           qk_field_t *w) {
   qk_cycle_level_t *v = &c->level[l];
   const int pre = v->params->pre, post = v->params->post;
   /* The complement is not known on this level: after its correction the residual would be that of
    * another operator, so all smoothing comes before it. */
   const bool both_before = is_schur(c, l) && post > 0;
-  const bool before = pre > 0 || both_before;
+  const bool before = pre > 0 || both_before, after = post > 0 && !both_before;
   qk_field_t *s = qk_cycle_take(c, l);
   if (before) qk_cycle_blas(v, QK_BLAS_COPY, (qk_blas_args_t){.f = {s->v, r->v}});
-  if (pre > 0) qk_smoother_run(v->smoother, z, s, pre, true);
-  if (both_before) qk_smoother_run(v->smoother, z, s, post, pre <= 0);
+  if (pre > 0) qk_smoother_run(v->smoother, z, s, pre, true, false);
+  if (both_before) qk_smoother_run(v->smoother, z, s, post, pre <= 0, false);
   correct(c, l, z, before ? s : r, before);
-  if (post > 0 && !both_before) {
-    qk_cycle_mhat(v, s, z, r);
-    qk_smoother_run(v->smoother, z, s, post, false);
-  }
+  if (after)
+    smooth_last(c, l, z, r, s, w);
+  else if (w)
+    qk_cycle_mhat(v, w, z, NULL);
   qk_cycle_give(c, l, s);
 }
 

@@ -7,6 +7,7 @@
 #include "daemon/base/log.h"
 #include "daemon/engine/krylov/solver.h"
 #include "daemon/engine/multigrid/cycle.h"
+#include "daemon/engine/multigrid/mg_polynomial.h"
 #include "daemon/engine/multigrid/mg_vectors.h"
 #include "daemon/engine/multigrid/nullspace.h"
 
@@ -208,6 +209,7 @@ static qk_status_t measure_convergence(const qk_mg_making_t *m, qk_err_t *err) {
   return status;
 }
 
+/* The smoother of level 0 learns what the corrections leave; then the convergence is measured. */
 static qk_status_t measure(const qk_mg_making_t *making, qk_err_t *err) {
   for (int l = 0; l + 1 < making->mg->nlevel; l++) {
     qk_status_t status = check_level(making, l, err);
@@ -215,7 +217,8 @@ static qk_status_t measure(const qk_mg_making_t *making, qk_err_t *err) {
     status = judge_level(making->mg, l, err);
     if (status) return status;
   }
-  return measure_convergence(making, err);
+  const qk_status_t status = qk_mg_learn_polynomial(making->mg, making->progress, making->arg, err);
+  return status ? status : measure_convergence(making, err);
 }
 
 static qk_status_t check(const qk_mg_making_t *making, qk_err_t *err) {

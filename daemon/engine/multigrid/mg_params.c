@@ -42,6 +42,17 @@ static qk_status_t no_aggregates(const qk_geom_t *geom, int level, qk_err_t *err
                  level, l[0], l[1], l[2], l[3], AGGREGATE_LEAST);
 }
 
+/* Turns have no test vectors beside the vectors. */
+static qk_status_t check_test_vectors(int level, const qk_mg_params_t *p, qk_err_t *err) {
+  const int nvec = p->level[level].nvec, ntest = p->level[level].ntest;
+  const bool turns = level == 0 && p->together > 0;
+  if (ntest == nvec || (ntest > nvec && !turns && ntest % 2 == 0)) return QK_OK;
+  return qk_fail(err, QK_BAD_ARGUMENT,
+                 "multigrid: level %d: mg-test-vectors = %d for %d vectors: %s", level, ntest, nvec,
+                 turns ? "all of them, if mg-setup-vectors is set"
+                       : "as many as there are vectors, or an even number above");
+}
+
 /* The vectors of an aggregate must fit into it, with room for what they leave out. */
 static qk_status_t check_room(const qk_geom_t *fine, int level, const qk_mg_level_params_t *p,
                               qk_err_t *err) {
@@ -70,12 +81,14 @@ static void default_prec(qk_prec_t *value, qk_prec_t otherwise) {
 static void complete_upper(int level, int nlevel, const qk_tuning_t *t, qk_mg_level_params_t *p) {
   default_int(&p->setup_iterations, t->setup_iterations);
   default_real(&p->setup_tol, 1e-3);
-  default_int(&p->setup_passes, nlevel > 2 ? 2 : t->setup_passes);
+  default_int(&p->setup_passes, p->ntest > p->nvec ? 1 : nlevel > 2 ? 2 : t->setup_passes);
   default_prec(&p->prolongator, t->narrow);
   default_prec(&p->setup_prec, level == 0 ? t->narrow : QK_SINGLE);
   default_int(&p->pre, -1);
   default_int(&p->post, level == 0 ? 8 : t->post);
   default_prec(&p->smoother_prec, level == 0 ? t->narrow : QK_SINGLE);
+  if (p->smoother.kind == QK_SMOOTHER_AUTO)
+    p->smoother.kind = level == 0 ? QK_SMOOTHER_POLYNOMIAL : QK_SMOOTHER_CAGCR;
   default_real(&p->smoother.omega, 0.85);
   for (int mu = 0; mu < 4; mu++) default_int(&p->smoother.block[mu], p->block[mu]);
 }
@@ -119,6 +132,9 @@ static qk_status_t check_upper(const qk_geom_t *geom, int level, const qk_mg_lev
   if (level > 0 && (qk_prec_scaled(p->setup_prec) || qk_prec_scaled(p->smoother_prec)))
     return qk_fail(err, QK_BAD_ARGUMENT, "multigrid: level %d: half precision is for level 0",
                    level);
+  if (level > 0 && p->smoother.kind == QK_SMOOTHER_POLYNOMIAL)
+    return qk_fail(err, QK_BAD_ARGUMENT, "multigrid: level %d: smoother polynomial is for level 0",
+                   level);
   return check_blocks(geom, level, p->smoother.block, err);
 }
 
@@ -140,12 +156,15 @@ static qk_status_t complete_geometry(qk_mg_params_t *p, const qk_tuning_t *t,
       return no_aggregates(&geom[l], l, err);
     }
     default_int(&level->nvec, t->nvec);
+    default_int(&level->ntest,
+                l == 0 && p->together <= 0 && t->ntest > level->nvec ? t->ntest : level->nvec);
     qk_status_t status = qk_geom_coarsen(&geom[l], level->block, level->nvec, &geom[l + 1], err);
     if (status) {
       qk_err_prefix(err, "multigrid: level %d", l);
       return status;
     }
     status = check_room(&geom[l], l, level, err);
+    status = status ? status : check_test_vectors(l, p, err);
     if (status) return status;
   }
   return QK_OK;

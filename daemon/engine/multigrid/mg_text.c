@@ -29,6 +29,7 @@ static const row_t rows[] = {
     {"mg-levels", COUNT, -1, WHOLE(nlevel), 2, QK_MG_LEVELS_MAX},
     {"mg-blocks", BLOCK, 0, LEVEL(block), 1, 1024},
     {"mg-vectors", COUNT, 0, LEVEL(nvec), 2, QK_MG_VECTORS_MAX},
+    {"mg-test-vectors", COUNT, 0, LEVEL(ntest), 2, QK_MG_VECTORS_MAX},
     {"mg-setup-iterations", COUNT, 0, LEVEL(setup_iterations), 1, 100000},
     {"mg-setup-tol", REAL, 0, LEVEL(setup_tol), 0, 1},
     {"mg-setup-passes", STEPS, 0, LEVEL(setup_passes), 1, 100},
@@ -85,7 +86,7 @@ static const char *limits(const row_t *row, char text[WORD]) {
              qk_choice_word(&qk_choice_precisions, QK_HALF));
     break;
   case SMOOTHER:
-    snprintf(text, WORD, "mr, ca-gcr, chebyshev or schwarz");
+    snprintf(text, WORD, "mr, ca-gcr, chebyshev, polynomial or schwarz");
     break;
   case REAL:
   case LIMIT:
@@ -223,7 +224,7 @@ static bool is_good(const row_t *row, const void *value, char word[WORD]) {
   case PREC:
     return is_low(i);
   case SMOOTHER:
-    return i >= 0 && i < QK_SMOOTHER_COUNT;
+    return i > QK_SMOOTHER_AUTO && i < QK_SMOOTHER_COUNT;
   default:
     return is_within(row, d) || (may_be_none(row) && (is_real(row) ? d < 0 : i == -1));
   }
@@ -260,7 +261,7 @@ static bool print_word(const row_t *row, const void *v, char word[WORD]) {
     return *(const qk_prec_t *)v != QK_DOUBLE;
   case SMOOTHER:
     snprintf(word, WORD, "%s", qk_smoother_name(*(const qk_smoother_kind_t *)v));
-    return true;
+    return *(const qk_smoother_kind_t *)v != QK_SMOOTHER_AUTO;
   case REAL:
   case LIMIT:
     snprintf(word, WORD, *d < 0 ? "none" : "%g", *d);

@@ -23,9 +23,9 @@ void qk_mg_norm2(const qk_field_t *f, double *norm2) {
   qk_scalars_fini(&s);
 }
 
-/* The vectors of a turn. */
+/* The vectors of a turn, of all. */
 typedef struct turn {
-  int first, n;
+  int first, n, all;
 } turn_t;
 
 static qk_status_t vectors_create(const qk_mg_t *mg, int l, int n, qk_field_t **v, qk_err_t *err) {
@@ -248,7 +248,7 @@ static qk_status_t resumed(const qk_mg_making_t *m, int l, turn_t t, qk_field_t 
                            qk_err_t *err) {
   const qk_status_t status = from_null(m->mg, l, t, prolonged, v, err);
   if (status) return status;
-  if (t.n == m->mg->params.level[l].nvec) qk_mg_drop_levels(m->mg, l);
+  if (t.n == t.all) qk_mg_drop_levels(m->mg, l);
   return relax(m, l, t.first, true, *v, err);
 }
 
@@ -260,13 +260,14 @@ static void drop(qk_mg_vectors_t *made) {
   *made = (qk_mg_vectors_t){0};
 }
 
-static qk_status_t reserve(qk_mg_t *mg, int l, qk_mg_vectors_t *made, qk_err_t *err) {
+/* n: columns that the vectors are made of. */
+static qk_status_t reserve(qk_mg_t *mg, int l, int n, qk_mg_vectors_t *made, qk_err_t *err) {
   const qk_mg_level_params_t *p = &mg->params.level[l];
   qk_mg_level_t *here = &mg->level[l], *next = &mg->level[l + 1];
   qk_status_t status =
       qk_prolongator_reserve(&here->dev, &next->dev, p->block, p->prolongator, &made->down, err);
   if (status) return status;
-  status = qk_field_create(&next->dev, QK_SINGLE, p->nvec, QK_FULL, &made->null);
+  status = qk_field_create(&next->dev, QK_SINGLE, n, QK_FULL, &made->null);
   return qk_comm_agree(here->geom.comm, status, err);
 }
 
@@ -288,12 +289,38 @@ static qk_status_t add_residuals(const qk_mg_t *mg, int l, const qk_field_t *v, 
   return qk_comm_agree(level->geom.comm, status, err);
 }
 
+/* Columns of unit length, so that none counts for more than another. */
+static qk_status_t normalise(const qk_field_t *v) {
+  const qk_device_t *dev = v->dev;
+  double norm2[QK_MAX_RHS], factor[QK_MAX_RHS][2] = {{0}};
+  const size_t bytes = (size_t)v->v.nrhs * sizeof factor[0];
+  void *c = NULL;
+  qk_mg_norm2(v, norm2);
+  for (int i = 0; i < v->v.nrhs; i++) factor[i][0] = norm2[i] > 0 ? 1 / sqrt(norm2[i]) : 0;
+  const qk_status_t status = dev->ops->alloc(dev->ctx, bytes, &c);
+  if (status) return status;
+  qk_dev_copy(dev, c, factor, bytes, QK_COPY_TO_DEVICE);
+  qk_dev_blas(dev, QK_BLAS_SCALE, (qk_blas_args_t){.f = {v->v}, .c = {c}});
+  qk_dev_sync(dev);
+  dev->ops->free(dev->ctx, c);
+  return qk_dev_status(dev);
+}
+
+static qk_status_t condense(const qk_mg_t *mg, int l, qk_field_t *v, qk_mg_vectors_t *made,
+                            qk_err_t *err) {
+  const qk_status_t status = qk_comm_agree(mg->level[l].geom.comm, normalise(v), err);
+  return status ? status : qk_prolongator_condense(made->down, v, made->null, err);
+}
+
 static qk_status_t join(const qk_mg_making_t *m, int l, turn_t t, qk_field_t *v,
                         qk_mg_vectors_t *made, qk_err_t *err) {
   qk_status_t status = add_residuals(m->mg, l, v, &made->residual, err);
   if (status) return status;
-  if (!made->down) status = reserve(m->mg, l, made, err);
-  return status ? status : qk_prolongator_join(made->down, t.first, v, made->null, err);
+  if (!made->down) status = reserve(m->mg, l, t.all, made, err);
+  if (status) return status;
+  return t.all > m->mg->params.level[l].nvec
+             ? condense(m->mg, l, v, made, err)
+             : qk_prolongator_join(made->down, t.first, v, made->null, err);
 }
 
 typedef qk_status_t source_fn(const qk_mg_making_t *m, int l, turn_t t, qk_field_t **v,
@@ -310,14 +337,18 @@ static qk_status_t take_turn(const qk_mg_making_t *m, int l, turn_t t, source_fn
 
 static qk_status_t take_turns(const qk_mg_making_t *m, int l, source_fn *source,
                               qk_mg_vectors_t *made, qk_err_t *err) {
-  const int nvec = m->mg->params.level[l].nvec, most = qk_mg_together(m->mg, l);
+  const qk_mg_level_params_t *p = &m->mg->params.level[l];
+  const int n = source == relaxed ? p->ntest
+                : source == given ? p->nvec
+                                  : m->mg->level[l].null->v.nrhs;
+  const int most = n > p->nvec ? n : qk_mg_together(m->mg, l);
   /* resumed vectors first give back memory, which the new prolongator then takes */
-  qk_status_t status = source == resumed ? QK_OK : reserve(m->mg, l, made, err);
-  for (int first = 0; !status && first < nvec; first += most) {
-    const turn_t t = {first, nvec - first < most ? nvec - first : most};
+  qk_status_t status = source == resumed ? QK_OK : reserve(m->mg, l, n, made, err);
+  for (int first = 0; !status && first < n; first += most) {
+    const turn_t t = {first, n - first < most ? n - first : most, n};
     status = take_turn(m, l, t, source, made, err);
   }
-  made->residual /= nvec;
+  made->residual /= n;
   return status;
 }
 
@@ -334,17 +365,17 @@ qk_status_t qk_mg_make_vectors(const qk_mg_making_t *m, int l, qk_mg_from_t from
 }
 
 qk_status_t qk_mg_null_residual(qk_mg_t *mg, int l, double *residual, qk_err_t *err) {
-  const int nvec = mg->params.level[l].nvec, most = qk_mg_together(mg, l);
+  const int n = mg->level[l].null->v.nrhs, most = qk_mg_together(mg, l);
   qk_status_t status = QK_OK;
   double sum = 0;
-  for (int first = 0; !status && first < nvec; first += most) {
-    const turn_t t = {first, nvec - first < most ? nvec - first : most};
+  for (int first = 0; !status && first < n; first += most) {
+    const turn_t t = {first, n - first < most ? n - first : most, n};
     qk_field_t *v = NULL;
     status = from_null(mg, l, t, prolonged, &v, err);
     status = status ? status : add_residuals(mg, l, v, &sum, err);
     qk_field_destroy(v);
   }
   if (status) return status;
-  *residual = sum / nvec;
+  *residual = sum / n;
   return QK_OK;
 }

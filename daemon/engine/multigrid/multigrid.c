@@ -86,6 +86,7 @@ static qk_status_t deflate_as_it_is(qk_mg_t *mg, qk_progress_fn *progress, void 
     if (is_first_rank(mg)) qk_warn("multigrid", "coarsest level not deflated: %s", why.text);
     return QK_OK;
   }
+  status = status ? status : qk_deflation_keep_images(*deflation);
   return status ? qk_fail(err, status, "%s", why.text) : QK_OK;
 }
 
@@ -299,8 +300,8 @@ int64_t qk_mg_bytes(const qk_mg_t *mg) {
   int64_t bytes = 0;
   for (int f = 0; f < 2; f++)
     if (deflation[f])
-      bytes += qk_deflation_bytes(&last->geom, last->op->system, QK_SINGLE,
-                                  qk_deflation_count(deflation[f]));
+      bytes += 2 * qk_deflation_bytes(&last->geom, last->op->system, QK_SINGLE,
+                                      qk_deflation_count(deflation[f]));
   for (int l = 0; l + 1 < mg->nlevel; l++) {
     const qk_mg_level_t *level = &mg->level[l];
     const qk_coarse_params_t p = {.store = mg->params.level[l + 1].store,

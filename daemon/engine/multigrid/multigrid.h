@@ -27,11 +27,14 @@ enum {
 /* One level. 0 in a member: its default. */
 typedef struct qk_mg_level_params {
   /* to the next coarser level (not of the last one) */
-  int block[4];          /* aggregates; 0: chosen, near 4^4 on level 0 and 2^4 below */
-  int nvec;              /* 24 on the CPU, 32 on the GPU */
+  int block[4]; /* aggregates; 0: chosen, near 4^4 on level 0 and 2^4 below */
+  int nvec;     /* 24 on the CPU, 32 on the GPU */
+  int ntest;    /* null vectors that these are condensed from: on each aggregate and chirality the
+                leading singular vectors of so many; nvec: all of them. GPU, level 0: 64 */
   int setup_iterations;  /* relaxation of the homogeneous system, each vector */
   double setup_tol;      /* ... which ends at this fall of |Mhat v| / |v| */
-  int setup_passes;      /* refinements by the multigrid built so far; < 0: none */
+  int setup_passes;      /* refinements by the multigrid built so far; < 0: none. 1 with more test
+                            vectors than vectors: a second one makes them more alike */
   qk_prec_t prolongator; /* QK_SINGLE or QK_HALF */
   qk_prec_t setup_prec;  /* of the relaxation, level 0 */
   /* smoothing on this level (not of the last one) */
@@ -48,9 +51,10 @@ typedef struct qk_mg_level_params {
 typedef struct qk_mg_params {
   int nlevel; /* 2 .. QK_MG_LEVELS_MAX; 0: as many of 3 as the lattice allows */
   qk_mg_level_params_t level[QK_MG_LEVELS_MAX];
-  int deflate; /* vectors of the coarsest level; < 0: none; 0: 32 (GPU: 64) beyond two levels */
+  int deflate; /* vectors of the coarsest level; < 0: none; 0: 32 (GPU: 128) beyond two levels */
   /* Null vectors of level 0 that a setup works on at a time, a multiple of QK_TILE; 0, or < 0 if
-   * that is not to change: all. Fewer take less memory, and have other bits. */
+   * that is not to change: all. Fewer take less memory, and have other bits; no more of them are
+   * tested then than kept. */
   int together;
   bool no_graphs; /* cycles are launched kernel by kernel */
   uint64_t seed;  /* of the random vectors */
@@ -79,8 +83,10 @@ typedef struct qk_mg_level {
   qk_work_t *work;
   qk_operator_t *op;
   qk_prolongator_t *down; /* NULL on the last */
-  qk_field_t
-      *null; /* the null vectors v as vectors of the next level: v = P null; NULL on the last */
+  /* The null vectors v as vectors of the next level: v = P null, or nearly where more were tested
+   * than kept; NULL on the last. */
+  qk_field_t *null;
+  qk_polynomial_t polynomial; /* of the smoother, where it has learned one */
   qk_mg_level_health_t health;
   double setup_seconds;
 } qk_mg_level_t;

@@ -48,6 +48,10 @@ typedef struct qk_operator_ops {
                              const qk_field_t *b);
   /* out = in - c Mhat in, at the cost of Mhat: polynomials in Mhat. */
   qk_status_t (*relax)(qk_operator_t *op, qk_field_t *out, const qk_field_t *in, double c);
+  /* out = c (1 - Mhat) in + c_x x + y, at the cost of Mhat: polynomials in 1 - Mhat. x, y: NULL for
+   * none; out may be x or y, not in. NULL: not of this operator. */
+  qk_status_t (*neumann)(qk_operator_t *op, qk_field_t *out, const qk_field_t *in, double c,
+                         const qk_field_t *x, double c_x, const qk_field_t *y);
   /* out = Mhat in with hops between blocks of these extents left out (local coordinates): Schwarz
    * smoothers. */
   qk_status_t (*apply_blocks)(qk_operator_t *op, qk_field_t *out, const qk_field_t *in,

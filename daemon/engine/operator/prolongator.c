@@ -133,6 +133,53 @@ qk_status_t qk_prolongator_join(qk_prolongator_t *p, int first, qk_field_t *v, q
   return status ? qk_fail(err, status, "prolongator: %s", qk_status_text(status)) : QK_OK;
 }
 
+/* ---- more test vectors than vectors ---------------------------------------------------------- */
+
+static qk_status_t copy_leading(const qk_device_t *dev, const qk_field_t *v, qk_field_t *leading) {
+  for (int i = 0; i < leading->v.nrhs; i++) {
+    const qk_rhs_copy_args_t args = {.to = leading->v, .from = v->v, .to_rhs = i, .from_rhs = i};
+    if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->rhs_copy(dev->ctx, &args));
+  }
+  return qk_dev_status(dev);
+}
+
+/* The first columns of v become the vectors. */
+static qk_status_t fill_leading(qk_prolongator_t *p, const qk_field_t *v, qk_err_t *err) {
+  const qk_device_t *dev = p->fine;
+  qk_field_t *leading = NULL;
+  qk_status_t status = qk_field_create(dev, QK_SINGLE, p->t.nvec, QK_FULL, &leading);
+  status = status ? status : copy_leading(dev, v, leading);
+  status = qk_comm_agree(dev->geom->comm, status, err);
+  status = status ? status : fill(p, 0, leading, err);
+  qk_field_destroy(leading);
+  return status;
+}
+
+static qk_status_t condense(qk_prolongator_t *p, qk_field_t *v, qk_field_t *null,
+                            const joining_t *w, qk_err_t *err) {
+  const qk_device_t *dev = p->fine;
+  const qk_principal_args_t principal = {.agg = p->t.agg, .v = v->v, .keep = p->t.nvec};
+  qk_dev_blas(dev, QK_BLAS_COPY, (qk_blas_args_t){.f = {w->raw->v, v->v}});
+  if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->principal(dev->ctx, &principal));
+  qk_status_t status = qk_comm_agree(dev->geom->comm, qk_dev_status(dev), err);
+  if (status) return status;
+  status = fill_leading(p, v, err);
+  if (status) return status;
+  qk_prolongator_restrict(p, null, w->raw);
+  qk_dev_sync(dev);
+  return qk_comm_agree(dev->geom->comm, qk_dev_status(dev), err);
+}
+
+qk_status_t qk_prolongator_condense(qk_prolongator_t *p, qk_field_t *v, qk_field_t *null,
+                                    qk_err_t *err) {
+  joining_t w = {NULL, NULL};
+  qk_status_t status = qk_field_create(p->fine, QK_SINGLE, v->v.nrhs, QK_FULL, &w.raw);
+  status = qk_comm_agree(p->fine->geom->comm, status, err);
+  status = status ? status : condense(p, v, null, &w, err);
+  qk_field_destroy(w.raw);
+  return status ? qk_fail(err, status, "prolongator: %s", qk_status_text(status)) : QK_OK;
+}
+
 void qk_prolongator_destroy(qk_prolongator_t *p) {
   if (!p) return;
   if (p->t.data) p->fine->ops->free(p->fine->ctx, p->t.data);

@@ -32,6 +32,12 @@ qk_status_t qk_prolongator_reserve(const qk_device_t *fine, const qk_device_t *c
  * columns. Memory: another block like v. Collective. QK_BREAKDOWN as create. */
 qk_status_t qk_prolongator_join(qk_prolongator_t *p, int first, qk_field_t *v, qk_field_t *null,
                                 qk_err_t *err);
+/* All vectors at once, from more test vectors v of about equal length than there are vectors: the
+ * leading singular vectors of v on each aggregate and chirality (arXiv:2505.14399). Overwrites v.
+ * null: as for join, but that the prolongator only comes near v. Memory: two more blocks like v.
+ * Collective. Errors as join. */
+qk_status_t qk_prolongator_condense(qk_prolongator_t *p, qk_field_t *v, qk_field_t *null,
+                                    qk_err_t *err);
 void qk_prolongator_destroy(qk_prolongator_t *p); /* NULL-safe */
 /* v = the orthonormal vectors from `first` on, as many as it has columns (transfer_get). */
 void qk_prolongator_vectors(const qk_prolongator_t *p, int first, qk_field_t *v);

@@ -184,6 +184,7 @@ static int smoother_fields(const qk_mg_level_params_t *p) {
   const int steps = (int)max(0, max(p->pre, p->post));
   switch (p->smoother.kind) {
   case QK_SMOOTHER_CAGCR:
+  case QK_SMOOTHER_POLYNOMIAL:
     return steps < 4 ? steps : 4;
   case QK_SMOOTHER_SCHWARZ:
     return 3;
@@ -260,7 +261,7 @@ static step_t step_of(const qk_plan_input_t *in, const qk_geom_t *geom, int l) {
   const qk_mg_level_params_t *p = &in->mg->level[l];
   /* the vectors, and what they were made of in terms of them */
   step_t s = {transfer_bytes(in->ops, &geom[l], coarse, p) +
-                  field(coarse, QK_SINGLE, p->nvec, QK_FULL),
+                  field(coarse, QK_SINGLE, p->ntest, QK_FULL),
               coarse_bytes(in, coarse, in->mg->level[l + 1].store), 0};
   if (l + 2 < in->mg->nlevel)
     s.exact = matrices(in->ops, coarse, QK_SINGLE, 8) + matrices(in->ops, coarse, QK_SINGLE, 1);
@@ -284,7 +285,8 @@ static int64_t vectors_making(const qk_plan_input_t *in, const qk_geom_t *geom, 
   const int64_t low = field(&geom[l], l == 0 ? p->setup_prec : QK_SINGLE, n, QK_EVEN);
   const int64_t relaxing = full + even + 7 * low;
   const int64_t imaging = (l == 0 ? 2 : 3) * full + even + low;
-  const int64_t joining = 2 * full + field(&geom[l + 1], QK_SINGLE, n, QK_FULL);
+  const int64_t leading = n > p->nvec ? field(&geom[l], QK_SINGLE, p->nvec, QK_FULL) : 0;
+  const int64_t joining = 2 * full + leading + field(&geom[l + 1], QK_SINGLE, n, QK_FULL);
   return max(max(relaxing, imaging), joining);
 }
 
@@ -306,22 +308,25 @@ static int64_t vectors_refining(const qk_plan_input_t *in, const qk_geom_t *geom
 static int64_t level_making(const qk_plan_input_t *in, const qk_geom_t *geom, int l,
                             const step_t *step, int64_t below) {
   const qk_mg_level_params_t *p = &in->mg->level[l];
-  const int n =
-      l == 0 && in->mg->together > 0 && in->mg->together < p->nvec ? in->mg->together : p->nvec;
+  const bool turns = l == 0 && in->mg->together > 0 && in->mg->together < p->nvec;
+  const int n = turns ? in->mg->together : p->nvec, tested = turns ? n : p->ntest;
   const int64_t galerkin = step->prolongator + step->links +
                            3 * field(&geom[l], QK_SINGLE, n, QK_FULL) +
                            matrices(in->ops, &geom[l + 1], QK_SINGLE, 8) +
                            3 * matrices(in->ops, &geom[l + 1], QK_SINGLE, 1);
-  int64_t most = max(step->prolongator + vectors_making(in, geom, l, n), galerkin);
+  int64_t most = max(step->prolongator + vectors_making(in, geom, l, tested), galerkin);
   if (p->setup_passes > 0)
-    most = max(most, below + step->prolongator + vectors_refining(in, geom, l, n));
+    most = max(most, below + step->prolongator + vectors_refining(in, geom, l, tested));
   return most;
 }
 
-/* A solve that checks the hierarchy. */
+/* A solve that checks the hierarchy, or teaches the smoother. */
 static int64_t checking(const qk_plan_input_t *in, const qk_geom_t *geom) {
+  const int64_t learned = in->mg->level[0].smoother.kind == QK_SMOOTHER_POLYNOMIAL
+                              ? QK_LEARNED * field(&geom[0], cycle_prec(in->mg, 0), 1, QK_EVEN)
+                              : 0;
   return solver_bytes(in, &geom[0], 1, false) + solver_work(in, &geom[0], 1, false) +
-         cycle_work(in->mg, geom, 0, 1) + cycle_below(in->mg, geom, 0, 1);
+         cycle_work(in->mg, geom, 0, 1) + cycle_below(in->mg, geom, 0, 1) + learned;
 }
 
 static void add_multigrid(const qk_plan_input_t *in, qk_plan_t *plan) {
@@ -349,7 +354,7 @@ static void add_multigrid(const qk_plan_input_t *in, qk_plan_t *plan) {
   }
   if (in->mg->deflate > 0)
     plan->share[QK_PLAN_DEFLATION] =
-        flavours(in) * qk_deflation_bytes(&geom[steps], QK_EVEN, QK_SINGLE, in->mg->deflate);
+        flavours(in) * 2 * qk_deflation_bytes(&geom[steps], QK_EVEN, QK_SINGLE, in->mg->deflate);
   plan->setup =
       max(plan->setup, op + plan->share[QK_PLAN_PROLONGATORS] + plan->share[QK_PLAN_MATRICES] +
                            plan->share[QK_PLAN_DEFLATION] + checking(in, geom));
@@ -509,31 +514,46 @@ qk_status_t qk_plan_fit(const qk_plan_input_t *input, int64_t free, qk_plan_t *p
   return QK_OK;
 }
 
-/* With all null vectors at a time, or else in turns. */
+static qk_status_t fit_params(const qk_plan_input_t *input, const qk_mg_params_t *given,
+                              const qk_tuning_t *tuning, int64_t free, qk_mg_params_t *mg,
+                              qk_plan_t *plan, qk_err_t *err) {
+  *mg = *given;
+  *err = (qk_err_t){0};
+  const qk_status_t status = qk_mg_params_complete(input->geom, tuning, mg, err);
+  return status ? status : qk_plan_fit(input, free, plan, err);
+}
+
+/* With all null vectors at a time, or else with no more of them than are kept, or else in turns. */
 static qk_status_t fit_together(const qk_plan_input_t *input, const qk_mg_params_t *given,
-                                int64_t free, qk_mg_params_t *mg, qk_plan_t *plan, qk_err_t *err) {
-  qk_err_t why = {0};
-  qk_status_t status = qk_plan_fit(input, free, plan, &why);
-  if (status == QK_DEVICE_MEMORY && given->together == 0) {
-    mg->together = QK_TILE;
-    why = (qk_err_t){0};
-    status = qk_plan_fit(input, free, plan, &why);
+                                const qk_tuning_t *tuning, int64_t free, qk_mg_params_t *mg,
+                                qk_plan_t *plan, qk_err_t *err) {
+  qk_mg_params_t p = *given;
+  qk_status_t status = fit_params(input, &p, tuning, free, mg, plan, err);
+  if (status == QK_DEVICE_MEMORY && given->level[0].ntest == 0 && p.together == 0) {
+    p.level[0].ntest = mg->level[0].nvec;
+    status = fit_params(input, &p, tuning, free, mg, plan, err);
   }
-  if (status != QK_OK) *err = why;
+  if (status == QK_DEVICE_MEMORY && given->together == 0 &&
+      mg->level[0].ntest == mg->level[0].nvec) {
+    p.together = QK_TILE;
+    status = fit_params(input, &p, tuning, free, mg, plan, err);
+  }
   return status;
 }
 
 qk_status_t qk_plan_fit_vectors(const qk_plan_input_t *input, const qk_mg_params_t *given,
                                 const qk_tuning_t *tuning, int64_t free, qk_mg_params_t *mg,
                                 qk_plan_t *plan, qk_err_t *err) {
+  qk_mg_params_t p = *given;
+  qk_err_t why = {0};
   QK_ASSERT(input->mg == mg);
-  qk_status_t status = fit_together(input, given, free, mg, plan, err);
-  if (status != QK_DEVICE_MEMORY || given->level[0].nvec > 0 ||
-      mg->level[0].nvec <= QK_MG_VECTORS_FEW)
-    return status;
-  *mg = *given;
-  mg->level[0].nvec = QK_MG_VECTORS_FEW;
-  *err = (qk_err_t){0};
-  status = qk_mg_params_complete(input->geom, tuning, mg, err);
-  return status ? status : fit_together(input, given, free, mg, plan, err);
+  if (mg->deflate < 0) p.deflate = mg->deflate; /* what the operator leaves no choice of */
+  qk_status_t status = fit_together(input, &p, tuning, free, mg, plan, &why);
+  if (status == QK_DEVICE_MEMORY && given->level[0].nvec == 0 &&
+      mg->level[0].nvec > QK_MG_VECTORS_FEW) {
+    p.level[0].nvec = QK_MG_VECTORS_FEW;
+    status = fit_together(input, &p, tuning, free, mg, plan, &why);
+  }
+  if (status != QK_OK) *err = why;
+  return status;
 }

@@ -25,6 +25,7 @@ static bool propose(advice_t *a, const qk_plan_input_t *input, const char *what,
   if (in.mg != NULL) {
     mg = *in.mg;
     if (mg.together == 0) mg.together = QK_TILE;
+    mg.level[0].ntest = mg.level[0].nvec;
     in.mg = &mg;
   }
   qk_plan_make(&in, &plan);

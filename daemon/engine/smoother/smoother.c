@@ -11,17 +11,18 @@ static const qk_smoother_kind_ops_t *const kinds[QK_SMOOTHER_COUNT] = {
     [QK_SMOOTHER_CAGCR] = &qk_smoother_cagcr,
     [QK_SMOOTHER_CHEBYSHEV] = &qk_smoother_chebyshev,
     [QK_SMOOTHER_SCHWARZ] = &qk_smoother_schwarz,
+    [QK_SMOOTHER_POLYNOMIAL] = &qk_smoother_polynomial,
 };
 
 static const double default_omega = 0.85;
 
 const char *qk_smoother_name(qk_smoother_kind_t kind) {
-  return kinds[kind]->name;
+  return kinds[kind] ? kinds[kind]->name : "auto";
 }
 
 bool qk_smoother_parse(const char *name, qk_smoother_kind_t *kind) {
   for (int k = 0; k < QK_SMOOTHER_COUNT; k++)
-    if (!strcmp(kinds[k]->name, name)) {
+    if (kinds[k] && !strcmp(kinds[k]->name, name)) {
       *kind = (qk_smoother_kind_t)k;
       return true;
     }
@@ -54,8 +55,10 @@ static qk_status_t mr_prepare(qk_smoother_t *s, qk_err_t *err) {
   return qk_dev_status(s->dev);
 }
 
-static void mr_run(qk_smoother_t *s, qk_field_t *x, qk_field_t *r, int steps, bool x_zero) {
+static void mr_run(qk_smoother_t *s, qk_field_t *x, qk_field_t *r, int steps, bool x_zero,
+                   bool last) {
   (void)x_zero;
+  (void)last;
   qk_field_t *w = qk_smoother_field(s);
   for (int i = 0; i < steps; i++) {
     qk_smoother_mhat(s, w, r);
@@ -96,9 +99,10 @@ static void along(qk_smoother_t *s, qk_field_t *x, qk_field_t *r, const qk_field
 
 /* All steps except one make d, which approximately solves the blocks; the last one uses it as
  * direction. */
-static void schwarz_run(qk_smoother_t *s, qk_field_t *x, qk_field_t *r, int steps, bool x_zero) {
+static void schwarz_run(qk_smoother_t *s, qk_field_t *x, qk_field_t *r, int steps, bool x_zero,
+                        bool last) {
   if (steps < 2) {
-    mr_run(s, x, r, steps, x_zero);
+    mr_run(s, x, r, steps, x_zero, last);
     return;
   }
   qk_field_t *d = qk_smoother_field(s), *inner = qk_smoother_field(s), *w = qk_smoother_field(s);
@@ -122,8 +126,8 @@ const qk_smoother_kind_ops_t qk_smoother_schwarz = {
 qk_status_t qk_smoother_create(qk_operator_t *op, qk_work_t *work,
                                const qk_smoother_params_t *params, qk_prec_t prec, int nrhs,
                                qk_smoother_t **smoother, qk_err_t *err) {
-  if ((unsigned)params->kind >= QK_SMOOTHER_COUNT)
-    return qk_fail(err, QK_BAD_ARGUMENT, "smoother kind %d: 0 .. %d", (int)params->kind,
+  if ((unsigned)params->kind >= QK_SMOOTHER_COUNT || !kinds[params->kind])
+    return qk_fail(err, QK_BAD_ARGUMENT, "smoother kind %d: 1 .. %d", (int)params->kind,
                    QK_SMOOTHER_COUNT - 1);
   if (nrhs < 1 || nrhs > QK_MAX_RHS)
     return qk_fail(err, QK_BAD_ARGUMENT, "smoother for %d right-hand sides: 1 .. %d", nrhs,
@@ -150,12 +154,26 @@ qk_status_t qk_smoother_create(qk_operator_t *op, qk_work_t *work,
 
 void qk_smoother_destroy(qk_smoother_t *s) {
   if (!s) return;
+  qk_scalars_fini(&s->products);
   qk_scalars_fini(&s->scalars);
   qk_free(s);
 }
 
-void qk_smoother_run(qk_smoother_t *s, qk_field_t *x, qk_field_t *r, int steps, bool x_zero) {
+void qk_smoother_set_polynomial(qk_smoother_t *s, const qk_polynomial_t *p) {
+  s->polynomial = *p;
+}
+
+qk_status_t qk_smoother_learn(qk_smoother_t *s, qk_learning_t *to) {
+  enum { PAIRS = QK_LEARNED * (QK_LEARNED + 1) / 2 };
+  s->learning = to;
+  qk_scalars_fini(&s->products);
+  return to ? qk_scalars_init(&s->products, s->dev, PAIRS, s->nrhs) : QK_OK;
+}
+
+void qk_smoother_run(qk_smoother_t *s, qk_field_t *x, qk_field_t *r, int steps, bool x_zero,
+                     bool last) {
+  if (s->learning && steps > 0) qk_smoother_sample(s, r, steps);
   if (x_zero && (steps < 1 || !s->kind->sets_x))
     qk_dev_blas(s->dev, QK_BLAS_ZERO, (qk_blas_args_t){.f = {x->v}});
-  if (steps > 0) s->kind->run(s, x, r, steps, x_zero);
+  if (steps > 0) s->kind->run(s, x, r, steps, x_zero, last);
 }

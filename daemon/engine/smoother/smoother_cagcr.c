@@ -4,19 +4,16 @@
  */
 #include "daemon/engine/smoother/smoother_impl.h"
 
-enum {
-  STEPS = 4, /* as many as one pass over the fields takes */
-  DOTS = 0,  /* (v_i,v_j), column by column */
-  Y = (STEPS + 1) * (STEPS + 2) / 2,
-  NSCALAR = Y + STEPS
-};
+enum { STEPS = QK_CAGCR_STEPS, DOTS = 0, Y = QK_CAGCR_Y };
 
-/* v[1..n] = M v[0], .., M^n v[0]; then x += sum_i y_i v_i, r -= sum_i y_i v_{i+1}, where v[0] is
- * r. */
-static void advance(qk_smoother_t *s, int n, qk_field_t *x, qk_field_t *const *v, bool x_zero) {
+/* v[1..n] = M v[0], .., M^n v[0]; then x += sum_i y_i v_i, r -= sum_i y_i v_{i+1} (not if `last`),
+ * where v[0] is r. */
+static void advance(qk_smoother_t *s, int n, qk_field_t *x, qk_field_t *const *v, bool x_zero,
+                    bool last) {
   const qk_device_t *dev = s->dev;
   qk_space_args_t space = {.n = n,
                            .x_zero = x_zero,
+                           .last = last,
                            .v = {v[0]->v},
                            .x = x->v,
                            .dots = qk_scalars_at(&s->scalars, DOTS),
@@ -33,13 +30,14 @@ static void advance(qk_smoother_t *s, int n, qk_field_t *x, qk_field_t *const *v
   if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->space_step(dev->ctx, &space));
 }
 
-static void cagcr_run(qk_smoother_t *s, qk_field_t *x, qk_field_t *r, int steps, bool x_zero) {
+static void cagcr_run(qk_smoother_t *s, qk_field_t *x, qk_field_t *r, int steps, bool x_zero,
+                      bool last) {
   qk_field_t *v[STEPS + 1] = {r};
   const int most = steps < STEPS ? steps : STEPS;
   for (int j = 1; j <= most; j++) v[j] = qk_smoother_field(s);
   while (steps > 0) {
     int n = steps < most ? steps : most;
-    advance(s, n, x, v, x_zero);
+    advance(s, n, x, v, x_zero, last && n == steps);
     x_zero = false;
     steps -= n;
   }
@@ -47,4 +45,4 @@ static void cagcr_run(qk_smoother_t *s, qk_field_t *x, qk_field_t *r, int steps,
 }
 
 const qk_smoother_kind_ops_t qk_smoother_cagcr = {
-    .name = "ca-gcr", .nscalar = NSCALAR, .sets_x = true, .run = cagcr_run};
+    .name = "ca-gcr", .nscalar = QK_CAGCR_SCALARS, .sets_x = true, .run = cagcr_run};

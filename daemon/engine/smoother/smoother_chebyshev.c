@@ -206,8 +206,10 @@ static void two_steps(qk_smoother_t *s, int n, int k, qk_field_t *x, qk_field_t 
     qk_dev_blas(dev, QK_BLAS_COPY, (qk_blas_args_t){.f = {r->v, w->v}});
 }
 
-static void chebyshev_run(qk_smoother_t *s, qk_field_t *x, qk_field_t *r, int steps, bool x_zero) {
+static void chebyshev_run(qk_smoother_t *s, qk_field_t *x, qk_field_t *r, int steps, bool x_zero,
+                          bool last) {
   (void)x_zero;
+  (void)last;
   qk_field_t *w = qk_smoother_field(s);
   for (int done = 0; done < steps; done += STEPS) {
     const int n = steps - done < STEPS ? steps - done : STEPS;

@@ -19,7 +19,7 @@ typedef struct qk_smoother_kind_ops {
   int nscalar;
   qk_status_t (*prepare)(qk_smoother_t *s, qk_err_t *err); /* may be NULL */
   bool sets_x; /* run is told whether x is 0 and need not be read; else it has been set to 0 */
-  void (*run)(qk_smoother_t *s, qk_field_t *x, qk_field_t *r, int steps, bool x_zero);
+  void (*run)(qk_smoother_t *s, qk_field_t *x, qk_field_t *r, int steps, bool x_zero, bool last);
 } qk_smoother_kind_ops_t;
 
 struct qk_smoother {
@@ -30,13 +30,24 @@ struct qk_smoother {
   qk_smoother_params_t params;
   qk_prec_t prec;
   int nrhs;
-  qk_scalars_t scalars;
+  qk_scalars_t scalars, products; /* products: while learning */
   qk_ellipse_t ellipse;
+  qk_polynomial_t polynomial;
+  qk_learning_t *learning;                                          /* NULL: not now */
   double factor[QK_CHEBYSHEV_STEPS * (QK_CHEBYSHEV_STEPS + 1) / 2]; /* as the scalars */
 };
 
 extern const qk_smoother_kind_ops_t qk_smoother_mr, qk_smoother_schwarz, qk_smoother_cagcr,
-    qk_smoother_chebyshev;
+    qk_smoother_chebyshev, qk_smoother_polynomial;
+
+/* Scalars of ca-gcr, CAGCR_STEPS steps at a time: (v_i,v_j) column by column, then y. */
+enum {
+  QK_CAGCR_STEPS = 4, /* as many as one pass over the fields takes */
+  QK_CAGCR_Y = (QK_CAGCR_STEPS + 1) * (QK_CAGCR_STEPS + 2) / 2,
+  QK_CAGCR_SCALARS = QK_CAGCR_Y + QK_CAGCR_STEPS
+};
+
+void qk_smoother_sample(qk_smoother_t *s, const qk_field_t *r, int steps);
 
 /* w = Mhat v */
 static inline void qk_smoother_mhat(qk_smoother_t *s, qk_field_t *w, const qk_field_t *v) {

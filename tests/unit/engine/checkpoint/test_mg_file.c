@@ -34,6 +34,7 @@ static void open_fixture(fixture_t *f, qk_prec_t prolongator) {
     qk_mg_level_params_t *p = &f->params.level[l];
     for (int mu = 0; mu < 4; mu++) p->block[mu] = l == 1 && mu == 0 ? 1 : 2;
     p->nvec = l == 0 ? 4 : 6;
+    p->ntest = l == 0 ? 8 : 6;
     p->setup_iterations = 8;
     p->setup_passes = -1;
     p->prolongator = prolongator;
@@ -172,7 +173,8 @@ static void round_trip(qk_prec_t prolongator, int64_t number, double tol) {
   open_fixture(&f, prolongator);
   rig_must(save(&f, &err), "save", &err);
   const int64_t vectors = (2048 * 12 * 4 + 128 * 8 * 6) * number;
-  const int64_t others = (128 * 8 * 4 + 16 * 12 * 6 + 8 * 12 * 8) * 8;
+  const int64_t others =
+      (128 * 8 * 8 + 16 * 12 * 6 + 8 * 12 * 8) * 8; /* 8 null vectors of level 0 */
   cr_assert_eq(stat(f.path, &st), 0);
   cr_expect_eq(st.st_size, QK_MG_HEADER_BYTES + vectors + others);
   rig_must(load(&f, &mg, &err), "load", &err);
@@ -242,6 +244,7 @@ Test(mg_file, of_something_else_is_refused_with_the_figure) {
   WITH(f.params.nlevel = 2, "3 levels, not 2");
   WITH(f.params.level[0].block[2] = 4; f.params.level[1].block[2] = 1, "blocks 2x2x2x2 on level 0");
   WITH(f.params.level[1].nvec = 4, "6 vectors on level 1, not 4");
+  WITH(f.params.level[0].ntest = 10, "8 test vectors on level 0, not 10");
   WITH(f.params.level[0].setup_iterations = 9, "8 iterations");
   WITH(f.params.level[0].setup_passes = 1, "-1 passes");
   WITH(f.params.level[1].setup_tol = 7e-4, "setup of level 1");
@@ -271,7 +274,7 @@ Test(mg_file, with_any_byte_of_the_header_changed_is_refused) {
     }
   data[8] = 1;
   spill(f.path, data, bytes);
-  expect_refused(&f, QK_UNSUPPORTED, "version 1: this build reads 2");
+  expect_refused(&f, QK_UNSUPPORTED, "version 1: this build reads 3");
   free(data);
   close_fixture(&f);
 }
@@ -347,6 +350,10 @@ Test(mg_file, with_an_absurd_header_is_refused) {
   WITH(h.level[0].block[0] = 3);
   WITH(h.level[1].nvec = 66);
   WITH(h.level[1].nvec = 5);
+  WITH(h.level[0].ntest = 3);
+  WITH(h.level[0].nnull = 3);
+  WITH(h.level[0].nnull = 66);
+  WITH(h.level[0].nnull = 10);
   WITH(h.nsection = 13);
   WITH(h.nsection = 2);
   WITH(h.section[0].kind = QK_MG_SECTION_DEFLATION);
@@ -368,9 +375,18 @@ Test(mg_file, with_an_absurd_header_is_refused) {
   WITH(h.identity.operator_text[6] = '_');
   WITH(memcpy(h.identity.operator_text, "wilson-clover;csw=1;mass=0.05", 29));
 #undef WITH
+  close_fixture(&f);
+}
+
+Test(mg_file, with_text_after_its_end_is_refused) {
   enum { OPERATOR = 104, LAST = QK_MG_HEADER_BYTES - 8 };
-  qk_mg_header_encode(&good, bytes);
-  bytes[OPERATOR + QK_OPERATOR_TEXT - 1] = 'a'; /* after the end of the text */
+  fixture_t f;
+  qk_mg_header_t h;
+  uint8_t bytes[QK_MG_HEADER_BYTES];
+  open_fixture(&f, QK_SINGLE);
+  qk_mg_header_fill(&h, f.mg, &f.identity);
+  qk_mg_header_encode(&h, bytes);
+  bytes[OPERATOR + QK_OPERATOR_TEXT - 1] = 'a';
   const uint64_t sum = XXH3_64bits(bytes, LAST);
   for (int i = 0; i < 8; i++) bytes[LAST + i] = (uint8_t)(sum >> (8 * i));
   cr_expect_eq(qk_mg_header_decode(bytes, &h, NULL), QK_BAD_FORMAT);

@@ -281,6 +281,52 @@ static void expect_deflated(qk_rig_t *rig, qk_deflation_t *d, qk_prec_t prec, in
   for (int i = 0; i < 4; i++) qk_field_destroy(f[i]);
 }
 
+/* With images: x as apply makes it, and r - Mhat x, both to `rest` of their size. */
+static void expect_reduced(qk_rig_t *rig, qk_deflation_t *d, int nrhs, double rest) {
+  qk_field_t *f[5];
+  double size[QK_MAX_RHS], off[QK_MAX_RHS];
+  rig_must(qk_deflation_prepare(d, nrhs), "prepare", NULL);
+  for (int i = 0; i < 5; i++)
+    rig_must(qk_field_create(&rig->dev, QK_SINGLE, nrhs, QK_EVEN, &f[i]), "field", NULL);
+  set_columns(rig, f[1]);
+  rig_must(qk_deflation_apply(d, f[0], f[1]), "apply", NULL);
+  rig_must(rig->op->ops->apply_system(rig->op, f[2], f[0], false, f[1]), "residual", NULL);
+  rig_must(qk_deflation_reduce(d, f[3], f[1]), "reduce", NULL);
+  for (int k = 0; k < 2; k++) { /* x, then r */
+    const qk_field_t *want = f[k ? 2 : 0], *got = f[k ? 1 : 3];
+    qk_blas_args_t sub = {.op = QK_BLAS_SUB, .f = {f[4]->v, want->v, got->v}};
+    rig_must(rig->dev.ops->blas(rig->dev.ctx, &sub), "sub", NULL);
+    norms(rig, want, size);
+    norms(rig, f[4], off);
+    for (int i = 0; i < nrhs; i++)
+      cr_expect(off[i] < rest * size[i], "%s of column %d of %d: off by %g of %g", k ? "r" : "x", i,
+                nrhs, off[i], size[i]);
+  }
+  cr_expect_eq(qk_deflation_reduce(d, f[1], f[1]), QK_BAD_ARGUMENT);
+  for (int i = 0; i < 5; i++) qk_field_destroy(f[i]);
+}
+
+Test(deflation, with_images_needs_no_operator) {
+  qk_rig_t rig;
+  open_rough(&rig);
+  const qk_lanczos_params_t p = {.n = 70, .prec = QK_SINGLE, .tol = 1e-5, .seed = 1};
+  qk_deflation_t *d;
+  qk_field_t *f[2];
+  qk_err_t err = {0};
+  rig_must(qk_deflation_create(rig.op, rig.work, &p, QK_SINGLE, NULL, NULL, &d, &err), "deflation",
+           &err);
+  rig_must(qk_deflation_prepare(d, 1), "prepare", NULL);
+  for (int i = 0; i < 2; i++)
+    rig_must(qk_field_create(&rig.dev, QK_SINGLE, 1, QK_EVEN, &f[i]), "field", NULL);
+  cr_expect_eq(qk_deflation_reduce(d, f[0], f[1]), QK_BAD_ARGUMENT); /* no images yet */
+  rig_must(qk_deflation_keep_images(d), "images", NULL);
+  static const int nrhs[] = {1, 3, 8, 12};
+  for (int k = 0; k < 4; k++) expect_reduced(&rig, d, nrhs[k], 1e-4);
+  for (int i = 0; i < 2; i++) qk_field_destroy(f[i]);
+  qk_deflation_destroy(d);
+  rig_close(&rig);
+}
+
 Test(deflation, takes_the_low_modes_out) {
   qk_rig_t rig;
   open_rough(&rig);

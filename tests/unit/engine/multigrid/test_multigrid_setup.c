@@ -63,7 +63,11 @@ Test(mg_params, completion_is_final_and_knows_the_backend) {
     cr_assert(qk_mg_params_complete(&g, gpu ? &qk_tuning_gpu : &qk_tuning_cpu, &p, NULL) == QK_OK);
     const int nvec = gpu ? 32 : 24;
     cr_expect(p.level[0].nvec == nvec && p.level[1].nvec == nvec && p.level[2].nvec == 0);
-    cr_expect(p.deflate == (gpu ? 64 : 32) && p.level[2].iterations == (gpu ? 12 : 16));
+    cr_expect(p.deflate == (gpu ? 128 : 32) && p.level[2].iterations == (gpu ? 6 : 16));
+    cr_expect(p.level[0].ntest == (gpu ? 64 : 24) && p.level[1].ntest == nvec);
+    cr_expect(p.level[0].setup_passes == (gpu ? 1 : 2) && p.level[1].setup_passes == 2);
+    cr_expect(p.level[0].smoother.kind == QK_SMOOTHER_POLYNOMIAL &&
+              p.level[1].smoother.kind == QK_SMOOTHER_CAGCR);
     cr_expect(p.level[0].prolongator == (gpu ? QK_HALF : QK_SINGLE));
     cr_expect(p.level[0].setup_prec == (gpu ? QK_HALF : QK_SINGLE));
     cr_expect(p.level[1].setup_prec == QK_SINGLE);
@@ -105,6 +109,11 @@ Test(mg_params, what_does_not_fit_is_refused) {
           "mg-setup-iterations = -2: a whole number from 1 to 100000");
   refused(&g, (qk_mg_params_t){.level = {{.setup_tol = 2}}}, "mg-setup-tol = 2");
   refused(&g, (qk_mg_params_t){.level = {{.setup_passes = 101}}}, "mg-setup-passes = 101");
+  refused(&g, (qk_mg_params_t){.level = {{.ntest = 22}}}, "mg-test-vectors = 22 for 24 vectors");
+  refused(&g, (qk_mg_params_t){.level = {{.ntest = 27}}}, "an even number above");
+  refused(&g, (qk_mg_params_t){.level = {{.ntest = 66}}}, "mg-test-vectors = 66: a whole number");
+  refused(&g, (qk_mg_params_t){.together = 8, .level = {{.ntest = 32}}},
+          "all of them, if mg-setup-vectors is set");
   refused(&g, (qk_mg_params_t){.together = 12}, "mg-setup-vectors = 12: a multiple of 8");
   refused(&g, (qk_mg_params_t){.level = {{.pre = 101}}}, "pre = 101");
   refused(&g, (qk_mg_params_t){.level = {{.post = -2}}}, "post = -2");
@@ -121,6 +130,8 @@ Test(mg_params, what_does_not_fit_is_refused) {
   qk_geom_t large = geometry(comm, 16, 16, 16, 16);
   refused(&large, (qk_mg_params_t){.level = {[1] = {.smoother_prec = QK_HALF}}},
           "level 1: half precision");
+  refused(&large, (qk_mg_params_t){.level = {[1] = {.smoother = {.kind = QK_SMOOTHER_POLYNOMIAL}}}},
+          "level 1: smoother polynomial is for level 0");
   refused(&g, (qk_mg_params_t){.deflate = -2}, "-2 deflated vectors: -1");
   refused(&g, (qk_mg_params_t){.deflate = 768}, "768 deflated vectors: -1 (none) to 192");
   qk_err_t err = {0};
@@ -312,6 +323,35 @@ Test(multigrid, awkward_extents) {
 }
 Test(multigrid, everything_in_half) {
   life("builtin:weak:4x4x4x8:3", &narrow);
+}
+
+/* Condensed from more test vectors: all invariants, and better convergence. */
+Test(multigrid, vectors_are_condensed_from_more) {
+  double convergence[2];
+  for (int k = 0; k < 2; k++) {
+    qk_rig_t rig;
+    qk_mg_t *mg;
+    qk_err_t err = {0};
+    qk_mg_params_t p = awkward;
+    p.level[0].nvec = 6;
+    p.level[0].ntest = k ? 24 : 6;
+    p.level[0].setup_passes = 1;
+    rig_open(&rig, NULL, "builtin:weak:6x4x8x12:3", NULL);
+    rig_operator(&rig, -0.2, 1.2, -1);
+    rig_must(qk_mg_create(rig.op, rig.work, &p, NULL, NULL, &mg, &err), "multigrid", &err);
+    cr_expect_eq(mg->level[0].null->v.nrhs, k ? 24 : 6);
+    cr_expect_eq(mg->level[0].down->t.nvec, 6);
+    convergence[k] = mg->convergence;
+    qk_mg_destroy(mg);
+    qk_work_trim(rig.work);
+    rig_close(&rig);
+  }
+  cr_expect(convergence[1] < convergence[0], "%g, without %g", convergence[1], convergence[0]);
+}
+Test(multigrid, vectors_condensed_in_half) {
+  qk_mg_params_t p = narrow;
+  p.level[0].ntest = p.level[0].nvec + 8;
+  life("builtin:weak:4x4x4x8:3", &p);
 }
 
 static qk_field_t *vectors_of(void *arg, int level, int first, int n, const qk_device_t *dev) {
