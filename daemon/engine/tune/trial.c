@@ -5,9 +5,14 @@
 
 #include "daemon/base/clock.h"
 #include "daemon/engine/multigrid/cycle_vectors.h"
+#include "daemon/engine/tune/judge.h"
 
 /* A solve that needs more outer iterations than this is not worth waiting for. */
 enum { MOST_ITERATIONS = 150 };
+
+static qk_comm_t *comm_of(const qk_trial_t *t) {
+  return t->op->dev->geom->comm;
+}
 
 /* The parameters that a hierarchy is made of: those of the cycle alone are cleared. */
 static qk_mg_params_t of_setup(const qk_mg_params_t *params) {
@@ -23,13 +28,14 @@ static qk_mg_params_t of_setup(const qk_mg_params_t *params) {
   return p;
 }
 
-static qk_status_t make_hierarchy(qk_trial_t *t, const qk_mg_params_t *params, double *seconds,
-                                  qk_err_t *err) {
+static qk_status_t make_hierarchy(qk_trial_t *t, const qk_mg_params_t *params, bool anew,
+                                  double *seconds, qk_err_t *err) {
   if (t->mg) {
     qk_mg_params_t have = of_setup(&t->mg->params), want = of_setup(params);
     *seconds = t->mg->setup_seconds;
     t->mg->params = *params;
-    if (memcmp(&have, &want, sizeof have) == 0) return QK_OK;
+    if (!anew && memcmp(&have, &want, sizeof have) == 0)
+      return qk_comm_bcast(comm_of(t), seconds, sizeof *seconds, 0);
     qk_mg_destroy(t->mg);
     t->mg = NULL;
     qk_work_trim(t->work);
@@ -37,12 +43,13 @@ static qk_status_t make_hierarchy(qk_trial_t *t, const qk_mg_params_t *params, d
   qk_status_t status =
       qk_mg_create(qk_operator_base(t->op), t->work, params, NULL, NULL, &t->mg, err);
   if (status == QK_OK) *seconds = t->mg->setup_seconds;
-  return status;
+  qk_status_t sent = qk_comm_bcast(comm_of(t), seconds, sizeof *seconds, 0);
+  return status != QK_OK ? status : sent;
 }
 
-static qk_status_t import_noise(const qk_trial_t *t, qk_solver_t *solver) {
+static qk_status_t import_noise(const qk_trial_t *t, qk_solver_t *solver, int n) {
   const qk_device_t *dev = t->op->dev;
-  for (int i = 0; i < t->nrhs; i++) {
+  for (int i = 0; i < n; i++) {
     const qk_field_t *b = qk_solver_rhs(solver, i);
     qk_source_args_t a = {.lat = dev->geom->lat,
                           .kind = QK_SOURCE_Z4,
@@ -57,91 +64,186 @@ static qk_status_t import_noise(const qk_trial_t *t, qk_solver_t *solver) {
     }
     if (status) return status;
     if (t->op->twist == 0) continue;
-    status = qk_solver_set_flavour(solver, i, 2 * i < t->nrhs ? 1 : -1); /* both in the batch */
+    status = qk_solver_set_flavour(solver, i, 2 * i < n ? 1 : -1); /* both in the batch */
     if (status) return status;
   }
   return QK_OK;
 }
 
-/* One block to tol; seconds a RHS, mean iterations, and the worst status of a RHS in result. */
-static qk_status_t solve(const qk_trial_t *t, qk_solver_t *solver, double tol,
-                         qk_trial_result_t *result) {
+/* ---- solves ---------------------------------------------------------------------------------- */
+
+/* A solver of n right-hand sides under way. limit: seconds that a solve may take. */
+typedef struct run {
+  const qk_trial_t *t;
+  qk_solver_t *solver;
+  int n;
+  double limit;
+} run_t;
+
+static qk_status_t fill(const run_t *r, double tol) {
   int slot[QK_MAX_RHS];
   double tols[QK_MAX_RHS];
   int64_t most[QK_MAX_RHS];
-  for (int i = 0; i < t->nrhs; i++) {
-    qk_solver_clear(solver, i);
+  for (int i = 0; i < r->n; i++) {
     slot[i] = i;
     tols[i] = tol;
     most[i] = MOST_ITERATIONS;
   }
-  qk_status_t status = import_noise(t, solver);
+  return qk_solver_fill_many(r->solver, slot, r->n, tols, most);
+}
+
+/* One solve of all to tol: the seconds of it. *late: it took longer than it may, and was ended. */
+static qk_status_t solve(const run_t *r, double tol, double *seconds, bool *late) {
+  const qk_device_t *dev = r->t->op->dev;
+  for (int i = 0; i < r->n; i++) qk_solver_clear(r->solver, i);
+  qk_status_t status = import_noise(r->t, r->solver, r->n);
   if (status) return status;
-  status = t->op->dev->ops->queue_sync(t->op->dev->ctx, 0);
+  status = dev->ops->queue_sync(dev->ctx, 0);
   if (status) return status;
-  double start = qk_clock_now();
-  status = qk_solver_fill_many(solver, slot, t->nrhs, tols, most);
-  while (status == QK_OK && qk_solver_running(solver) > 0) status = qk_solver_step(solver);
-  if (status) return status;
-  result->seconds = (qk_clock_now() - start) / t->nrhs;
-  result->iterations = 0;
-  result->status = QK_OK;
-  for (int i = 0; i < t->nrhs; i++) {
-    const qk_slot_t *s = qk_solver_slot(solver, i);
-    result->iterations += (double)s->iterations / t->nrhs;
+  const double start = qk_clock_now();
+  int32_t stop = 0;
+  status = fill(r, tol);
+  while (status == QK_OK && !stop && qk_solver_running(r->solver) > 0) {
+    status = qk_solver_step(r->solver);
+    stop = qk_clock_now() - start > r->limit;
+    if (status == QK_OK && isfinite(r->limit))
+      status = qk_comm_bcast(comm_of(r->t), &stop, sizeof stop, 0);
+  }
+  *seconds = qk_clock_now() - start;
+  *late = stop;
+  for (int i = 0; i < r->n; i++) qk_solver_cancel(r->solver, i);
+  return status ? status : qk_comm_bcast(comm_of(r->t), seconds, sizeof *seconds, 0);
+}
+
+/* Of the solve that has ended. */
+static void read_slots(const run_t *r, qk_trial_result_t *result) {
+  result->iterations = result->residual = 0;
+  for (int i = 0; i < r->n; i++) {
+    const qk_slot_t *s = qk_solver_slot(r->solver, i);
+    result->iterations += (double)s->iterations / r->n;
+    result->residual = fmax(result->residual, s->residual);
     if (s->status != QK_OK) result->status = s->status;
   }
+}
+
+/* Median and spread of n times of a solve of `rhs` right-hand sides. */
+static void summarize(const double *seconds, int n, int rhs, qk_trial_result_t *result) {
+  const double median = qk_tune_median(seconds, n);
+  double least = INFINITY, most = 0;
+  for (int i = 0; i < n; i++) {
+    least = fmin(least, seconds[i]);
+    most = fmax(most, seconds[i]);
+  }
+  result->seconds = median / rhs;
+  result->spread = n > 1 ? (most - least) / median : -1;
+}
+
+/* As often as planned, once where it is not worth more; a late or bad solve is the last one. */
+static qk_status_t solve_again(const run_t *r, const qk_trial_plan_t *plan,
+                               qk_trial_result_t *result) {
+  double seconds[QK_TRIAL_REPEATS];
+  bool late = false;
+  qk_status_t status = solve(r, 0.1, &seconds[0], &late); /* allocates, records graphs */
+  if (status) return status;
+  if (late) seconds[0] = r->limit;
+  int n = late ? 1 : 0;
+  const double setup = result->setup_seconds / r->t->solves;
+  while (n < plan->repeats && !late && result->status == QK_OK) {
+    if (n == 1 && seconds[0] / r->n + setup > plan->keen) break;
+    status = solve(r, r->t->tol, &seconds[n++], &late);
+    if (status) return status;
+    if (!late) read_slots(r, result);
+  }
+  result->stopped = late;
+  summarize(late ? &seconds[n - 1] : seconds, late ? 1 : n, r->n, result);
   return QK_OK;
 }
 
-static qk_status_t measure_solver(const qk_trial_t *t, qk_precond_t precond,
-                                  qk_trial_result_t *result, qk_err_t *err) {
+static qk_status_t with_solver(const qk_trial_t *t, int nrhs, qk_precond_t precond,
+                               const qk_trial_plan_t *plan, qk_trial_result_t *result,
+                               qk_err_t *err) {
   const qk_device_t *dev = t->op->dev;
   const qk_solver_params_t p = {
-      .method = "gcr", .inner = QK_SINGLE, .nslot = t->nrhs, .check = 1, .precond = precond};
-  qk_solver_t *solver;
-  qk_status_t status = qk_solver_create(t->op, t->op->work, &p, &solver, err);
+      .method = "gcr", .inner = QK_SINGLE, .nslot = nrhs, .check = 1, .precond = precond};
+  const double left = plan->stop - result->setup_seconds / t->solves;
+  run_t r = {.t = t, .n = nrhs, .limit = left * nrhs};
+  qk_status_t status = qk_solver_create(t->op, t->op->work, &p, &r.solver, err);
   if (status) return status;
-  status = solve(t, solver, 0.1, result); /* allocates, records graphs */
-  if (status == QK_OK) status = solve(t, solver, t->tol, result);
+  status = solve_again(&r, plan, result);
   if (status == QK_OK) result->bytes = dev->ops->allocated(dev->ctx);
-  qk_solver_destroy(solver);
+  qk_solver_destroy(r.solver);
   return status;
 }
 
-static qk_status_t measure(const qk_trial_t *t, qk_trial_result_t *result, qk_err_t *err) {
+static qk_status_t measure(const qk_trial_t *t, int nrhs, const qk_trial_plan_t *plan,
+                           qk_trial_result_t *result, qk_err_t *err) {
   qk_cycle_t *cycle;
   qk_cycle_vectors_t *vectors = NULL;
-  qk_status_t status = qk_cycle_create(t->mg, QK_SINGLE, t->nrhs, &cycle, err);
+  qk_status_t status = qk_cycle_create(t->mg, QK_SINGLE, nrhs, &cycle, err);
   if (status) return status;
   status = qk_cycle_vectors_create(cycle, t->op, &vectors);
-  status = qk_comm_agree(t->op->dev->geom->comm, status, err);
+  status = qk_comm_agree(comm_of(t), status, err);
   if (status == QK_OK)
-    status = measure_solver(t, qk_cycle_vectors_precond(cycle, vectors), result, err);
+    status = with_solver(t, nrhs, qk_cycle_vectors_precond(cycle, vectors), plan, result, err);
   qk_cycle_vectors_destroy(vectors);
   qk_cycle_destroy(cycle);
   return status;
 }
 
-static qk_status_t make_and_measure(qk_trial_t *t, qk_trial_result_t *result, qk_err_t *err) {
-  const qk_device_t *dev = t->op->dev;
-  qk_status_t status = qk_mg_params_for(qk_operator_base(t->op), &result->params, err);
-  if (status == QK_OK)
-    status = qk_mg_params_complete(dev->geom, dev->ops->tuning, &result->params, err);
-  if (status) return status;
-  status = make_hierarchy(t, &result->params, &result->setup_seconds, err);
-  return status ? status : measure(t, result, err);
+/* ---- a trial --------------------------------------------------------------------------------- */
+
+static qk_status_t measure_alone(const qk_trial_t *t, const qk_trial_plan_t *plan,
+                                 qk_trial_result_t *result, qk_err_t *err) {
+  const qk_trial_plan_t free = {.repeats = plan->repeats, .keen = INFINITY, .stop = INFINITY};
+  qk_trial_result_t one = {.setup_seconds = result->setup_seconds};
+  if (t->nrhs == 1) {
+    result->alone = result->seconds;
+    return QK_OK;
+  }
+  qk_status_t status = measure(t, 1, &free, &one, err);
+  if (status != QK_OK) return status;
+  result->status = one.status;
+  result->alone = one.seconds;
+  return QK_OK;
 }
 
-qk_status_t qk_trial_run(qk_trial_t *trial, const qk_mg_params_t *params, qk_trial_result_t *result,
-                         qk_err_t *err) {
-  *result = (qk_trial_result_t){.seconds = INFINITY, .params = *params};
+qk_status_t qk_trial_complete(const qk_trial_t *trial, qk_mg_params_t *params, qk_err_t *err) {
+  const qk_device_t *dev = trial->op->dev;
+  qk_mg_params_t p = *params;
+  qk_status_t status = qk_mg_params_for(qk_operator_base(trial->op), &p, err);
+  if (status) return status;
+  status = qk_mg_params_complete(dev->geom, dev->ops->tuning, &p, err);
+  if (status == QK_OK) *params = p;
+  return status;
+}
+
+static qk_status_t make_and_measure(qk_trial_t *t, const qk_trial_plan_t *plan,
+                                    qk_trial_result_t *result, qk_err_t *err) {
+  qk_status_t status = qk_trial_complete(t, &result->params, err);
+  if (status) return status;
+  status = make_hierarchy(t, &result->params, plan->anew, &result->setup_seconds, err);
+  if (status) return status;
+  if (result->setup_seconds / t->solves > plan->stop) {
+    result->stopped = true;
+    result->seconds = 0;
+    return QK_OK;
+  }
+  status = measure(t, t->nrhs, plan, result, err);
+  const bool worth = status == QK_OK && result->status == QK_OK && !result->stopped &&
+                     qk_trial_cost(t, result) <= plan->keen;
+  return worth ? measure_alone(t, plan, result, err) : status;
+}
+
+qk_status_t qk_trial_run(qk_trial_t *trial, const qk_mg_params_t *params,
+                         const qk_trial_plan_t *plan, qk_trial_result_t *result, qk_err_t *err) {
+  *result = (qk_trial_result_t){.seconds = INFINITY, .spread = -1, .alone = -1, .params = *params};
   *err = (qk_err_t){0};
-  qk_status_t status = make_and_measure(trial, result, err);
+  qk_status_t status = make_and_measure(trial, plan, result, err);
   if (status == QK_DEVICE_ERROR || status == QK_COMM_ERROR) return status;
   if (status != QK_OK) result->status = status;
   if (result->status != QK_OK) {
     result->seconds = INFINITY;
+    result->stopped = false;
     if (err->text[0] == '\0') qk_fail(err, result->status, "%s", qk_status_text(result->status));
   }
   return QK_OK;

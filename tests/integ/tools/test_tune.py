@@ -2,6 +2,8 @@
 import json
 import os
 import re
+import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -10,13 +12,12 @@ import time
 import tap
 from daemon import LIMIT, Daemon
 
-USAGE, DATA_ERROR, CONFIG = 64, 65, 78
-GAUGE = 'builtin:weak:8x8x8x8:1'
+BETTER, DEFAULTS, USAGE, DATA_ERROR, CONFIG = 0, 1, 64, 65, 78
 SMALL = 'builtin:weak:4x4x4x8:1'
 # What is quick where it works at once.
 OPERATOR = ('--kappa=0.12', '--csw=1.3')
-QUICK = OPERATOR + ('--slots=2', '--tol=1e-8', '--start=mg-vectors=8', '--start=mg-setup-iterations=5')
-TRIAL = re.compile(r' *\d+ s  (\S.*?) +([\d.]+) s per RHS, +([\d.]+) iterations, setup +([\d.]+) s$')
+QUICK = OPERATOR + ('--slots=2', '--tol=1e-8', '--budget=1000', '--trials=4', '--start=mg-vectors=8', '--start=mg-setup-iterations=5')
+TRIAL = re.compile(r' *(\d+|known|-) +\d+ s  (\S.*?) +([\d.]+) s per RHS, +([\d.]+) iterations, setup +([\d.]+) s; best +([\d.]+) s$')
 
 
 class Case:
@@ -31,9 +32,14 @@ class Case:
                               env=env, timeout=LIMIT)
 
     def good(self, *args):
+        """What is found is better than the defaults, or nothing is: both are results, and the words say which one it is."""
         done = self.tune(*args)
-        assert done.returncode == 0, done
+        assert done.returncode in (BETTER, DEFAULTS), done
+        assert ('nothing better than the defaults was found' in done.stdout) == (done.returncode == DEFAULTS), done
         return done
+
+    def path(self, name):
+        return os.path.join(self.folder.name, name)
 
     def settings(self):
         with open(self.config, encoding='utf-8') as f:
@@ -42,27 +48,39 @@ class Case:
 
 def trials(done):
     found = [TRIAL.match(line) for line in done.stderr.splitlines()]
-    return [(m[1], float(m[2]), float(m[3])) for m in found if m]
+    return [(m[2], float(m[3]), float(m[4])) for m in found if m]
+
+
+def known(done):
+    return [line for line in done.stderr.splitlines() if line.startswith('known ')]
+
+
+def lines_of(path):
+    with open(path, encoding='utf-8') as f:
+        return [json.loads(line) for line in f]
 
 
 @tap.test
 def the_table_has_the_best_trial_first(case):
-    done = case.good(*QUICK, '--budget=4', '--out=' + case.config, GAUGE)
+    done = case.good(*QUICK, '--out=' + case.config, SMALL)
     head, *rows = done.stdout.splitlines()
     tried = trials(done)
-    assert head.split() == 'changed last s per RHS iterations setup s device GB'.split(), head
+    assert head.split() == 'changed last s per RHS s alone iterations setup s device GB'.split(), head
     assert rows[-1].startswith(case.config + ': written; ') and 'quarkd --config=' + case.config in rows[-1]
-    seconds = [float(row[40:].split()[0]) for row in rows[:-1]]
-    assert tried[0][0] == 'start' and 1 <= len(rows) - 1 <= len(tried), done
-    assert abs(seconds[0] - min(t[1] for t in tried)) <= 0.1 * seconds[0] + 2e-4, (seconds, tried)
-    assert all(float(row[40:].split()[1]) < 60 for row in rows[:-1])
+    rows = rows[:next(i for i, row in enumerate(rows) if row.startswith('defaults:'))]
+    costs = [float(row[40:].split()[0]) + float(row[40:].split()[3]) / 1000 for row in rows]
+    assert tried[0][0] == 'defaults' and 1 <= len(rows) <= len(tried), done
+    assert costs == sorted(costs) or all(a < b + 2e-4 for a, b in zip(costs, costs[1:])), rows
+    assert all(float(row[40:].split()[2]) < 60 for row in rows)
+    turns = [t[0] for t in tried if t[0].startswith('turn ')]
+    assert turns[0] == 'turn 1: defaults' and turns[1:2] in ([], ['turn 1: the best']), turns
 
 
 @tap.test
 def the_daemon_takes_the_result_and_solves(case):
-    case.good(*QUICK, '--budget=1', '--out=' + case.config, GAUGE)
+    case.good(*QUICK, '--out=' + case.config, SMALL)
     s = case.settings()
-    assert s['gauge'] == GAUGE and s['action'] == 'wilson-clover' and float(s['kappa']) == 0.12 and float(s['csw']) == 1.3 and s['boundary'] == '1,1,1,-1'
+    assert s['gauge'] == SMALL and s['action'] == 'wilson-clover' and float(s['kappa']) == 0.12 and float(s['csw']) == 1.3 and s['boundary'] == '1,1,1,-1'
     assert s['solver'] == 'mg' and s['slots'] == '2' and {'mg-vectors', 'mg-blocks', 'mg-levels', 'mg-smoother'} <= set(s)
     tuned = ('--solver=mg', '--config=' + case.config, '--engine=' + case.engine, '--mg-checkpoint=off')
     with Daemon(case.quarkd, case.quarkctl, *tuned) as d:
@@ -75,7 +93,7 @@ def the_daemon_takes_the_result_and_solves(case):
 
 @tap.test
 def a_result_with_a_wrong_key_is_refused(case):
-    case.good(*QUICK, '--budget=1', '--out=' + case.config, GAUGE)
+    case.good(*QUICK, '--out=' + case.config, SMALL)
     with open(case.config, 'a', encoding='utf-8') as f:
         f.write('mg-vector = 24\n')
     done = subprocess.run([case.quarkd, '--config=' + case.config, '--listen=tcp://127.0.0.1:0'], stderr=subprocess.PIPE, text=True,
@@ -85,15 +103,110 @@ def a_result_with_a_wrong_key_is_refused(case):
 
 @tap.test
 def json_holds_every_trial(case):
-    done = case.good(*QUICK, '--budget=2', '--json', '--out=' + case.config, GAUGE)
+    done = case.good(*QUICK, '--json', '--out=' + case.config, SMALL)
     report = json.loads(done.stdout)
     tried = report['trials']
-    assert report['gauge'] == GAUGE and report['kappa'] == 0.12 and report['slots'] == 2 and report['tol'] == 1e-8
+    verdict = report['verdict']
+    assert verdict['better'] == (done.returncode == BETTER) and 'the defaults' in verdict['sentence'], verdict
+    assert {'mg-levels', 'mg-vectors', 'mg-post'} <= set(verdict['settings']), verdict
+    assert verdict['better'] is False or verdict['gain'] > verdict['noise'] >= 0.01, verdict
+    assert report['gauge'] == SMALL and report['kappa'] == 0.12 and report['slots'] == 2 and report['tol'] == 1e-8
     good = [t for t in tried if t['works']]
-    assert len(good) == len(trials(done)) and 'start' in [t['changed'] for t in tried]
+    assert len(good) == len(trials(done)) and {'defaults', 'start'} <= {t['changed'] for t in tried}, done
     for t in good:
         assert t['seconds'] > 0 and t['iterations'] > 1 and t['setup_seconds'] >= 0 and t['device_bytes'] > 1e6, t
+        assert 0 < t['residual'] <= 1e-8 and abs(t['cost'] - t['seconds'] - t['setup_seconds'] / 1000) < 1e-12, t
     assert float(case.settings()['slots']) == 2
+
+
+@tap.test
+def a_run_that_was_killed_goes_on_where_it_was(case):
+    protocol = case.path('killed.jsonl')
+    args = [case.quark_tune, '--backend=cpu', *QUICK, '--trials=1000', '--protocol=' + protocol, SMALL]
+    with subprocess.Popen(args, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=dict(os.environ, OMP_NUM_THREADS='1')) as run:
+        ended = 0
+        for line in run.stderr:
+            trial = TRIAL.match(line)
+            ended += bool(trial and trial[1].isdigit())
+            if ended == 5:
+                break
+        run.send_signal(signal.SIGKILL)
+    before = lines_of(protocol)
+    assert len(before) >= 5 and all(line['quark-tune'] == 1 and line['lattice'] == [4, 4, 4, 8] for line in before), before
+    with open(protocol, 'a', encoding='utf-8') as f:
+        f.write('{"quark-tune":1,"time":"2026')  # what a killed process may leave
+    done = case.good(*QUICK, '--protocol=' + protocol, SMALL)
+    assert 'killed.jsonl: line %d: no JSON object' % (len(before) + 1) in done.stderr and 'skipped' in done.stderr, done
+    with open(protocol, encoding='utf-8') as f:
+        after = [json.loads(line) for number, line in enumerate(f) if number != len(before)]
+    assert after[:len(before)] == before and len(after) > len(before)
+    searched = [json.dumps(line['settings']) for line in before if line['result'] == 'good']
+    again = [line for line in after[len(before):] if json.dumps(line['settings']) in searched]
+    anew = ('defaults', 'the best again', 'turn ')
+    assert known(done) and all(line['changed'].startswith(anew) for line in again), ([line['changed'] for line in again], before, done)
+
+
+@tap.test
+def what_was_measured_of_something_else_is_not_taken_for_this(case):
+    protocol = case.path('shared.jsonl')
+    first = case.good(*QUICK, '--protocol=' + protocol, SMALL)
+    assert 'best of' not in first.stderr, first
+    other = case.good(*QUICK, '--tol=1e-7', '--protocol=' + protocol, SMALL)
+    lines = lines_of(protocol)
+    assert {line['tol'] for line in lines} == {1e-8, 1e-7} and 'best of 4x4x4x8' in other.stderr, other
+    assert sum(line['changed'] == 'defaults' for line in lines) == 2, lines
+
+
+@tap.test
+def the_best_of_others_is_tried_first(case):
+    protocol = case.path('others.jsonl')
+    case.good(*QUICK, '--protocol=' + protocol, SMALL)
+    done = case.good('--kappa=0.121', '--csw=1.3', '--slots=2', '--tol=1e-8', '--trials=2', '--from=' + protocol, '--from=' + protocol,
+                     'builtin:weak:4x4x4x4:1')
+    assert [t[0] for t in trials(done)][1:2] == ['best of 4x4x4x8, ' + lines_of(protocol)[0]['device'][:20]], done
+    done = case.tune(*QUICK, '--from=' + case.path('none.jsonl'), SMALL)
+    assert done.returncode == DATA_ERROR and 'none.jsonl' in done.stderr and not done.stdout, done
+    done = case.tune(*QUICK, '--protocol=' + case.path('none/p.jsonl'), SMALL)
+    assert done.returncode == DATA_ERROR and 'none/p.jsonl' in done.stderr and not done.stdout, done
+
+
+@tap.test
+def a_protocol_is_shown_the_fastest_first(case):
+    protocol, damaged = case.path('show.jsonl'), case.path('damaged.jsonl')
+    case.good(*QUICK, '--protocol=' + protocol, SMALL)
+    lines = lines_of(protocol)
+    done = case.tune('--show=' + protocol, '--solves=500')
+    assert done.returncode == 0 and not done.stderr, done
+    what, where, head, *rows = done.stdout.splitlines()
+    assert what.startswith('4x4x4x8, wilson-clover;mass=') and where.endswith(': %d trials' % len(lines)), (what, where)
+    good = [row for row in rows if not row.strip().startswith(('failed', '>'))]
+    costs = sorted(line['seconds'] + line['setup_seconds'] / 500 for line in lines if line['result'] == 'good')
+    assert [row.split()[0] for row in good] == ['%.4f' % cost for cost in costs], done.stdout
+    assert any(row.endswith('  defaults') for row in rows) and len(rows) == len(lines) and 'unlike the defaults' in head, done.stdout
+    shutil.copy(protocol, damaged)
+    with open(damaged, 'a', encoding='utf-8') as f:
+        f.write('\x1b[31m\n{"quark-tune":2}\n[')
+    done = case.tune('--show=' + damaged, '--json')
+    report = json.loads(done.stdout)
+    assert done.returncode == 0 and report['lines'] == len(lines) and report['damaged'] == 3, done
+    assert sorted(t['time'] for t in report['cases'][0]) == sorted(line['time'] for line in lines)
+    for number, word in ((1, 'no JSON object'), (2, 'version 2'), (3, 'no end')):
+        assert 'line %d: ' % (len(lines) + number) in done.stderr and word in done.stderr, done
+    assert '\x1b' not in done.stderr
+    with open(damaged, 'w', encoding='utf-8') as f:
+        f.write('nothing\n')
+    done = case.tune('--show=' + damaged)
+    assert done.returncode == DATA_ERROR and 'no trial' in done.stderr and not done.stdout, done
+
+
+@tap.test
+def the_configuration_says_what_was_measured(case):
+    done = case.good(*QUICK, '--out=' + case.config, SMALL)
+    with open(case.config, encoding='utf-8') as f:
+        comments = [line[2:].rstrip('\n') for line in f if line.startswith('# ')]
+    assert re.match(r'quark-tune \S+, \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ, 4x4x4x8 on .* \(cpu\), ranks 1x1x1x1: \d+ trials$', comments[0]), comments
+    assert comments[2] in done.stdout.splitlines(), (comments, done)
+    assert any(comment.startswith('defaults: ') for comment in comments), comments
 
 
 @tap.test
@@ -112,15 +225,15 @@ def what_does_not_fit_is_told(case):
     done = case.tune(*OPERATOR, '--budget=1', os.path.join(case.folder.name, 'none.lime'))
     assert done.returncode == DATA_ERROR and 'none.lime' in done.stderr, done
     done = case.tune(*QUICK, '--budget=1', '--out=' + os.path.join(case.folder.name, 'none', 'tuned.conf'), SMALL)
-    assert done.returncode == DATA_ERROR and 'none/tuned.conf' in done.stderr, done
+    assert done.returncode == DATA_ERROR and 'none/tuned.conf' in done.stderr and not trials(done), done
 
 
 @tap.test
 def bad_options_are_refused_with_their_limit(case):
     bad = (('--kappa=0.13', 'kappa is given twice'), ('--mass=0.1', 'kappa and mass'), ('--boundary-t=0.5', 'boundary-t'),
-           ('--tol=1', 'tol'), ('--slots=0', 'slots'), ('--slots=65', '64'), ('--budget=0', 'budget'), ('--solves=0', 'solves'),
+           ('--tol=1', 'tol'), ('--slots=0', 'slots'), ('--slots=65', '64'), ('--trials=0', '--trials=0: an integer from 1 to 1000000'), ('--budget=0', 'budget'), ('--solves=0', 'solves'),
            ('--start=mg-vectors', 'KEY=VALUE'), ('--start=mg-vectors=many', 'mg-vectors = many'),
-           ('--start=mg-color=red', 'mg-color'), ('--dims=4x4x4', 'dims'), ('--grid=2x1x1', 'grid'), ('--backend=tpu', 'backend'),
+           ('--start=mg-color=red', 'mg-color'), ('--show=p.jsonl', '--show=p.jsonl: not with'), ('--dims=4x4x4', 'dims'), ('--grid=2x1x1', 'grid'), ('--backend=tpu', 'backend'),
            ('extra', 'extra'))
     for option, word in bad:
         done = case.tune(*OPERATOR, SMALL, option)
@@ -129,6 +242,8 @@ def bad_options_are_refused_with_their_limit(case):
                        (('--mass=-4', SMALL), 'mass = -4'), (('--mass=1', '--csw=x', SMALL), 'csw = x'),
                        (('--action=wislon', '--mass=1', SMALL), 'must be one of wilson'),
                        (('--action=wilson', '--mass=1', '--set=csw=1', SMALL), 'no such parameter'),
+                       (('--show=p.jsonl', '--out=a.conf'), 'not with --out'), (('--show=p.jsonl', '--solves=0'), '--solves=0: a number from 1 to 1e+12'),
+                       (OPERATOR + ('--from=p.jsonl',) * 33 + (SMALL,), 'more than 32 files'),
                        (('--mass=1', '--set=csw', SMALL), 'KEY=VALUE')):
         done = case.tune(*args)
         assert done.returncode == USAGE and word in done.stderr, done
