@@ -2,11 +2,11 @@
  * bench_mg: what a right-hand side costs with multigrid, by batch size, with BiCGStab beside it.
  *
  * Prints the setup (seconds, bytes, health of the levels), then per batch: outer iterations,
- * operator applications, seconds per RHS, and the share of time on each level (arXiv:1612.07873,
- * Fig. 4). With --action the same of one action after the other, and at the end what an iteration
- * of each costs beside one of the first. With --errors the error of a solution against one solved
- * to tol * 1e-4, over its residual (Table 3 there). --write and --from measure setups that evolve
- * from those of another mass, action or configuration.
+ * applications, seconds per RHS, shares of the levels (arXiv:1612.07873, Fig. 4), what passes in
+ * double cost. With --action the same of one action after the other, and at the end
+ * what an iteration of each costs beside one of the first. With --errors the error of a solution
+ * against one solved to tol * 1e-4, over its residual (Table 3 there). --write and --from measure
+ * setups that evolve from those of another mass, action or configuration.
  */
 #include <argp.h>
 #include <math.h>
@@ -437,6 +437,7 @@ static double multigrid(qk_rig_t *rig, const options_t *o, qk_mg_t *mg, int n, d
   printf(" outer %.0f %%", 100 * outside / total);
   for (int l = 0; l < mg->nlevel; l++) printf(", %d: %.0f %%", l, 100 * level[l] / total);
   printf(" (of %.4f s per RHS)\n", total / n);
+  if (o->outer != QK_DOUBLE) mg_rig_show_double(rig, solver, n, o->tol);
   if (o->errors && n == 1) error_ratio(rig, o, solver);
   if (o->pion && o->point && n == 12) show_pion(rig, o, solver);
   qk_solver_destroy(solver);

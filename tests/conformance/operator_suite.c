@@ -182,6 +182,18 @@ static void check_even_odd(run_t *r) {
   expect_close(r, back->v, x->v, r->forms, "reconstruct");
 }
 
+/* From the source, and of prepare and Mhat: |b| and |x| are of one size. */
+static void check_residual(run_t *r) {
+  const qk_operator_ops_t *ops = r->op->ops;
+  qk_field_t *b = noise(r, 12), *xs = system_noise(r, 13);
+  qk_field_t *bhat = take(r, r->op->system), *plain = take(r, r->op->system);
+  qk_field_t *from_source = take(r, r->op->system);
+  OK(ops->prepare(r->op, bhat, b));
+  OK(ops->apply_system(r->op, plain, xs, false, bhat));
+  OK(ops->residual_system(r->op, from_source, xs, b));
+  expect_close(r, from_source->v, plain->v, r->forms, "prepare(b) - Mhat x");
+}
+
 static void apply_either(run_t *r, bool system, qk_field_t *out, qk_field_t *in, bool dagger) {
   if (system)
     OK(r->op->ops->apply_system(r->op, out, in, dagger, NULL));
@@ -377,6 +389,10 @@ static void check_refusals(run_t *r) {
   REFUSED(ops->apply_system(op, e, f, false, NULL));
   REFUSED(ops->prepare(op, f, g));
   REFUSED(ops->reconstruct(op, wide, e, f));
+  REFUSED(ops->residual_system(op, e, e, f));
+  REFUSED(ops->residual_system(op, e, d, d));
+  REFUSED(ops->residual_system(op, e, d, wide));
+  REFUSED(ops->residual_system(op, f, d, g));
   REFUSED(ops->hop_forward(op, e, d, 0));
   REFUSED(ops->hop_forward(op, f, g, 4));
   REFUSED(ops->hop_backward(op, f, g, -1));
@@ -389,11 +405,12 @@ static void check_refusals(run_t *r) {
 static void check_counts(run_t *r) {
   int64_t before[3];
   for (int p = 0; p < 3; p++) before[p] = r->op->applications[p];
-  qk_field_t *x = system_noise(r, 10), *m = take(r, r->op->system);
+  qk_field_t *b = noise(r, 12), *x = system_noise(r, 10), *m = take(r, r->op->system);
   OK(r->op->ops->apply_system(r->op, m, x, false, NULL));
   OK(r->op->ops->relax(r->op, m, x, 1));
+  OK(r->op->ops->residual_system(r->op, m, x, b));
   for (int p = 0; p < 3; p++)
-    cr_expect_eq(r->op->applications[p] - before[p], p == (int)r->prec ? 2 : 0, "%s: applications",
+    cr_expect_eq(r->op->applications[p] - before[p], p == (int)r->prec ? 3 : 0, "%s: applications",
                  r->s->name);
 }
 
@@ -453,10 +470,10 @@ void operator_suite_parts(const subject_t *s, qk_prec_t prec, int nrhs) {
 
 void operator_suite(const subject_t *s) {
   static const int nrhs[] = {1, 5, 8, 12};
-  static check_fn *const check[] = {check_linear, check_even_odd, check_adjoint,  check_declared,
-                                    check_fused,  check_parts,    check_hop,      check_relax,
-                                    check_blocks, check_alone,    check_flavours, check_refusals,
-                                    check_counts};
+  static check_fn *const check[] = {check_linear,   check_even_odd, check_residual, check_adjoint,
+                                    check_declared, check_fused,    check_parts,    check_hop,
+                                    check_relax,    check_blocks,   check_alone,    check_flavours,
+                                    check_refusals, check_counts};
   for (int p = 0; p < 3; p++)
     for (int k = 0; s->tol[p] > 0 && k < 4; k++)
       for (size_t c = 0; c < sizeof check / sizeof check[0]; c++)

@@ -18,9 +18,9 @@ typedef struct subject {
                    that of an application */
 } subject_t;
 
-/* Linear; even-odd form against the full operator; adjoint, as it is and as op->adjoint declares
- * it; fused forms; T and hops add up to M; T^-1 T = 1; relax; blocks; a right-hand side of a block
- * against itself alone; fields that do not fit are refused. */
+/* Linear; even-odd form against the full operator; residuals from the source; adjoint, as it is and
+ * as op->adjoint declares it; fused forms; T and hops add up to M; T^-1 T = 1; relax; blocks; a
+ * right-hand side of a block against itself alone; fields that do not fit are refused. */
 void operator_suite(const subject_t *subject);
 
 /* T and the hops add up to M: of one block. */

@@ -1,6 +1,9 @@
 #include "tests/support/mg_rig.h"
 
+#include <stdio.h>
 #include <string.h>
+
+#include "daemon/base/clock.h"
 
 qk_mg_params_t mg_rig_small_params(int nlevel) {
   qk_mg_params_t p = {.nlevel = nlevel, .seed = 7};
@@ -46,4 +49,69 @@ void mg_rig_close(mg_rig_t *m) {
   qk_cycle_vectors_destroy(m->vectors);
   qk_cycle_destroy(m->cycle);
   qk_mg_destroy(m->mg);
+}
+
+/* ---- passes in double ------------------------------------------------------------------------ */
+
+typedef struct path {
+  qk_rig_t *rig;
+  double iterated; /* when the last step had done its iterations */
+  double begin, update, end, nothing;
+  int updates, ends, nothings;
+} path_t;
+
+static void wait_for(const qk_rig_t *rig) {
+  rig_must(rig->dev.ops->queue_sync(rig->dev.ctx, 0), "queue", NULL);
+}
+
+/* The device has been given the iterations of a step: what follows them is the check point. */
+static qk_status_t stamp(void *self) {
+  path_t *p = self;
+  wait_for(p->rig);
+  p->iterated = qk_clock_now();
+  return QK_OK;
+}
+
+static void fill(path_t *p, qk_solver_t *solver, int n, double tol) {
+  int slot[QK_MAX_RHS];
+  double tols[QK_MAX_RHS];
+  int64_t most[QK_MAX_RHS];
+  for (int i = 0; i < n; i++) {
+    slot[i] = i;
+    tols[i] = tol;
+    most[i] = 20000;
+    qk_solver_clear(solver, i);
+  }
+  wait_for(p->rig);
+  const double start = qk_clock_now();
+  rig_must(qk_solver_fill_many(solver, slot, n, tols, most), "fill", NULL);
+  wait_for(p->rig);
+  p->begin = qk_clock_now() - start;
+}
+
+static void step(path_t *p, qk_solver_t *solver) {
+  const int64_t before = p->rig->op->applications[QK_DOUBLE];
+  const int running = qk_solver_running(solver);
+  rig_must(qk_solver_step(solver), "step", NULL);
+  wait_for(p->rig);
+  const double seconds = qk_clock_now() - p->iterated;
+  const bool updated = p->rig->op->applications[QK_DOUBLE] != before;
+  const bool ended = qk_solver_running(solver) != running;
+  *(ended ? &p->end : updated ? &p->update : &p->nothing) += seconds;
+  *(ended ? &p->ends : updated ? &p->updates : &p->nothings) += 1;
+}
+
+void mg_rig_show_double(qk_rig_t *rig, qk_solver_t *solver, int n, double tol) {
+  path_t p = {.rig = rig};
+  const int64_t before = rig->op->applications[QK_DOUBLE];
+  fill(&p, solver, n, tol);
+  qk_solver_set_beside(solver, (qk_beside_t){.begin = stamp, .self = &p});
+  while (qk_solver_running(solver)) step(&p, solver);
+  qk_solver_set_beside(solver, (qk_beside_t){0});
+  const double ms = 1e3 / n;
+  printf("%16s double path, ms per RHS: begin %.2f, %d steps with updates %.2f, %d with ends %.2f, "
+         "sum %.2f; %d without %.2f; %.2f applications in double\n",
+         "", ms * p.begin, p.updates, ms * p.update, p.ends, ms * p.end,
+         ms * (p.begin + p.update + p.end), p.nothings, ms * p.nothing,
+         (double)(rig->op->applications[QK_DOUBLE] - before) / n);
 }

@@ -25,4 +25,11 @@ void mg_rig_open(qk_rig_t *rig, const qk_mg_params_t *params, qk_prec_t outer, i
 void mg_rig_slots(qk_rig_t *rig, mg_rig_t *m, qk_prec_t outer, int nslot, int keep);
 void mg_rig_close(mg_rig_t *m);
 
+/* Solves once more for what stands in the first n slots, none of which runs, and prints what it
+ * spends on passes in double over one right-hand side at a time, beside the iteration over the
+ * block: ms a right-hand side to begin, to update and to end, and applications. The clock waits for
+ * the device around each part. A step in which some slots end and others are updated counts as an
+ * end. The inner precision is not double. */
+void mg_rig_show_double(qk_rig_t *rig, qk_solver_t *solver, int n, double tol);
+
 #endif

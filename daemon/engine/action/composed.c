@@ -52,6 +52,17 @@ qk_status_t qk_composed_apply_system(qk_operator_t *op, qk_field_t *out, const q
   return qk_dev_status(op->dev);
 }
 
+qk_status_t qk_composed_residual_system(qk_operator_t *op, qk_field_t *r, const qk_field_t *xs,
+                                        const qk_field_t *b) {
+  qk_composed_t *d = (qk_composed_t *)op;
+  if (!qk_composed_fits(d, r, xs, QK_EVEN) || !qk_composed_alike(d, b, b, QK_FULL) ||
+      b->v.prec != r->v.prec || b->v.nrhs != r->v.nrhs)
+    return QK_BAD_ARGUMENT;
+  op->applications[r->v.prec]++;
+  d->parts->residual(d, r, xs, b);
+  return qk_dev_status(op->dev);
+}
+
 static qk_status_t twice(qk_operator_t *op, qk_field_t *out, const qk_field_t *in, const int *block,
                          double c, double c_x) {
   qk_composed_t *d = (qk_composed_t *)op;

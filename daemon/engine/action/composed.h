@@ -21,6 +21,8 @@ typedef struct qk_composed_ops {
    * cut. */
   void (*twice)(qk_composed_t *op, qk_field_t *out, const qk_field_t *in, const int *block,
                 double c, double c_x);
+  /* r = T_ee^-1 (b_e + 1/2 hop x_o) - xe with x_o = T_oo^-1 (b_o + 1/2 hop xe) */
+  void (*residual)(qk_composed_t *op, qk_field_t *r, const qk_field_t *xe, const qk_field_t *b);
   /* out = Mhat^+ in */
   void (*adjoint)(qk_composed_t *op, qk_field_t *out, const qk_field_t *in);
 } qk_composed_ops_t;
@@ -49,6 +51,8 @@ qk_status_t qk_composed_apply(qk_operator_t *op, qk_field_t *out, const qk_field
                               const qk_field_t *x, double c);
 qk_status_t qk_composed_apply_system(qk_operator_t *op, qk_field_t *out, const qk_field_t *in,
                                      bool dagger, const qk_field_t *x);
+qk_status_t qk_composed_residual_system(qk_operator_t *op, qk_field_t *r, const qk_field_t *xs,
+                                        const qk_field_t *b);
 qk_status_t qk_composed_relax(qk_operator_t *op, qk_field_t *out, const qk_field_t *in, double c);
 qk_status_t qk_composed_apply_blocks(qk_operator_t *op, qk_field_t *out, const qk_field_t *in,
                                      const int block[4]);

@@ -175,6 +175,29 @@ static qk_status_t eo_reconstruct(qk_operator_t *op, qk_field_t *x, const qk_fie
   return qk_dev_status(op->dev);
 }
 
+/* Fields of the system, and their source. */
+static bool fit_source(const eo_t *e, const qk_field_t *r, const qk_field_t *xe,
+                       const qk_field_t *b) {
+  return fits(e, r, xe, QK_EVEN) && b->v.subset == QK_FULL && b->v.prec == r->v.prec &&
+         b->v.nrhs == r->v.nrhs;
+}
+
+/* Both T^-1 are fused, and x_e stands outside of the second one. */
+static qk_status_t eo_residual_system(qk_operator_t *op, qk_field_t *r, const qk_field_t *xe,
+                                      const qk_field_t *b) {
+  eo_t *e = (eo_t *)op;
+  if (!fit_source(e, r, xe, b)) return QK_BAD_ARGUMENT;
+  qk_eo_pass_t first = {.diag_on_sum = true, .inverse = true, .c_hop = 0.5, .c_z = 1};
+  qk_eo_pass_t second = first;
+  first.z = qk_field_parity(b, QK_ODD);
+  second.z = qk_field_parity(b, QK_EVEN);
+  second.c_x = -1;
+  second.x = xe->v;
+  op->applications[r->v.prec]++;
+  two_passes(e, &first, &second, r->v, xe->v);
+  return qk_dev_status(op->dev);
+}
+
 /* out = c_hop T_ee^-1 hop T_oo^-1 hop in + c_x in; block NULL: hops are not cut. */
 static qk_status_t twice(qk_operator_t *op, qk_field_t *out, const qk_field_t *in, const int *block,
                          double c_hop, double c_x) {
@@ -348,6 +371,7 @@ static const qk_operator_ops_t eo_ops = {.apply = eo_apply,
                                          .apply_system = eo_apply_system,
                                          .prepare = eo_prepare,
                                          .reconstruct = eo_reconstruct,
+                                         .residual_system = eo_residual_system,
                                          .relax = eo_relax,
                                          .neumann = eo_neumann,
                                          .apply_blocks = eo_apply_blocks,

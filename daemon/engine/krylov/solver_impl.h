@@ -80,7 +80,6 @@ typedef struct qk_system {
   qk_field_t *b;    /* full: the source; of a slot that has ended the solution; of op->outer */
   qk_field_t *five; /* the same where it is of op, borrowed (qk_solver_set_five); NULL: it is b */
   qk_field_t *xs;   /* what r belongs to, on the sites of the system */
-  qk_field_t *bhat; /* of the system Mhat xs = bhat; compact: NULL */
   qk_field_t part;  /* xs of the only slot: in the field where its solution is made */
   qk_measure_t measure;
 } qk_system_t;
@@ -197,19 +196,24 @@ void qk_system_measure(qk_solver_t *s, const uint8_t *mask, double *norm2, int *
 void qk_system_scale(qk_solver_t *s, int i, const qk_field_t *f, int exponent);
 /* The solution is 0. */
 void qk_system_clear(qk_solver_t *s, const uint8_t *mask);
-/* Sets b in the units of s->w, bhat, and xs = 0 or the first guess of deflation; then r and
- * |r|^2. The caller sets xi. */
+/* Sets b in the units of s->w, and xs = 0 or the first guess of deflation; then r and |r|^2. The
+ * caller sets xi. */
 void qk_system_begin(qk_solver_t *s, const uint8_t *mask, double *norm2);
 
 typedef struct qk_update {
   double norm;   /* of bhat - Mhat (x_e + xi) */
   bool taken;    /* xi is part of x_e now */
   bool rejected; /* it would have made the residual larger: r belongs to x_e without it */
+  bool checked;  /* taken, and the residuals of the slot are those of the full operator at x_e */
+  bool ended;    /* by that check; nothing else is set then */
 } qk_update_t;
 
 /* x_e += xi for the slots of the mask where that is an improvement (add; otherwise xi is
- * discarded), and r = bhat - Mhat x_e in double. result: [nslot], of these slots. */
-void qk_system_update(qk_solver_t *s, const uint8_t *mask, const uint8_t *add,
+ * discarded), and r = bhat - Mhat x_e in double: a pass over each parity. last: of those with add,
+ * which seem to be at their target: x_o and b - M x of the full operator in place of that, three
+ * passes. A slot that this is enough for ends; r of the others is made of b - M x.
+ * result: [nslot], of the slots of the mask. */
+void qk_system_update(qk_solver_t *s, const uint8_t *mask, const uint8_t *add, const uint8_t *last,
                       qk_update_t result[]);
 /* x of slot i from xs, and |b - M x|^2, in the units of s->w; of another measure the number that
  * gives its residual in place of that. Waits. */
@@ -224,6 +228,11 @@ void qk_system_rescale(qk_solver_t *s, int i);
  * residual end with OK. The others end with the status in `otherwise`, or continue with a
  * tighter target if that is QK_OK. solver_step.c. */
 void qk_solver_finish(qk_solver_t *s, const uint8_t *mask, const qk_status_t *otherwise);
+
+/* What qk_system_reconstruct has found for slot i is its residual; true if all that is asked for
+ * holds. Then: it ends, with the solution that stands in `full`. solver_step.c. */
+bool qk_solver_reached(qk_solver_t *s, int i, double norm2);
+void qk_solver_end_reached(qk_solver_t *s, int i);
 
 /* Slot i has ended between check points: its group goes on without it, from an update.
  * solver_step.c. */
@@ -246,8 +255,9 @@ void qk_stop_begin(qk_slot_t *slot, qk_slot_work_t *work);
 void qk_stop_refreshed(const qk_slot_t *slot, qk_slot_work_t *work, bool counts);
 /* Sets hq_residual by the sum of |r|^2 / |x|^2 over sites with x != 0, the number of those with
  * x = 0, and that of all, of the solution before factor. */
-void qk_stop_measured(qk_slot_t *slot, qk_slot_work_t *work, double ratios, double zeros,
-                      double sites);
+void qk_stop_measured(qk_slot_t *slot, double ratios, double zeros, double sites);
+/* hq_residual is that of what the slot goes on from. */
+void qk_stop_measured_at(const qk_slot_t *slot, qk_slot_work_t *work);
 
 static inline void qk_solver_mhat(qk_solver_t *s, qk_field_t *out, const qk_field_t *in,
                                   bool dagger) {

@@ -23,11 +23,13 @@ static const double gain = 0.5, gain_of_run = 0.95;
 
 /* What a check point has decided. All masks are [nslot]. */
 typedef struct plan {
-  uint8_t act[QK_MAX_RHS];   /* r is computed anew */
-  uint8_t add[QK_MAX_RHS];   /* with xi added to the solution, not dropped */
-  uint8_t fresh[QK_MAX_RHS]; /* and the recursion starts from it */
-  uint8_t due[QK_MAX_RHS];   /* for no other reason than that it is time */
-  uint8_t done[QK_MAX_RHS];  /* perhaps the end */
+  uint8_t act[QK_MAX_RHS];     /* r is computed anew */
+  uint8_t add[QK_MAX_RHS];     /* with xi added to the solution, not dropped */
+  uint8_t fresh[QK_MAX_RHS];   /* and the recursion starts from it */
+  uint8_t due[QK_MAX_RHS];     /* for no other reason than that it is time */
+  uint8_t last[QK_MAX_RHS];    /* with the full operator: the recursion says that this is the end */
+  uint8_t checked[QK_MAX_RHS]; /* so it was, and the residuals of the slot are those at x */
+  uint8_t done[QK_MAX_RHS];    /* perhaps the end */
 } plan_t;
 
 static bool any(const uint8_t *mask) {
@@ -98,7 +100,8 @@ static void account(qk_solver_t *s, int i, const qk_update_t *update, const plan
   const bool paid = s->params.precond.apply != NULL; /* an update is a whole run then */
   const bool gained =
       update->taken && update->norm < (paid && plan->due[i] ? gain_of_run : gain) * w->best;
-  slot->applications += (plan->add[i] && !update->taken ? 2 : 1) + (s->params.deflation ? 2 : 0);
+  slot->applications += !plan->last[i]; /* that of a check is counted there */
+  slot->applications += (plan->add[i] && !update->taken) + (s->params.deflation ? 2 : 0);
   const bool counts = !update->taken || !plan->due[i] || paid;
   if (gained)
     w->stalls = 0;
@@ -107,22 +110,49 @@ static void account(qk_solver_t *s, int i, const qk_update_t *update, const plan
   if (gained) w->breakdown = false;
   if (update->taken) w->best = update->norm;
   qk_stop_refreshed(slot, w, counts);
+  if (update->checked) qk_stop_measured_at(slot, w);
   w->lowest = w->best;
   w->lowest_at = w->recomputed_at = slot->iterations;
 }
 
-/* x += xi where that is an improvement, r = bhat - Mhat x in double, xi = 0. */
+/* x += xi where that is an improvement, r = bhat - Mhat x in double, xi = 0. Slots that the last
+ * update was enough for end. */
 static void recompute(qk_solver_t *s, plan_t *plan) {
   qk_update_t update[QK_MAX_RHS];
-  qk_solver_gather(s, plan->add);
-  qk_system_update(s, plan->act, plan->add, update);
+  double residual[QK_MAX_RHS] = {0}, hq_residual[QK_MAX_RHS] = {0};
   for (int i = 0; i < s->nslot; i++) {
-    if (!plan->act[i]) continue;
+    residual[i] = s->slot[i].residual;
+    hq_residual[i] = s->slot[i].hq_residual;
+  }
+  qk_solver_gather(s, plan->add);
+  qk_system_update(s, plan->act, plan->add, plan->last, update);
+  for (int i = 0; i < s->nslot; i++) {
+    if (!plan->act[i] || update[i].ended) continue;
+    plan->checked[i] = update[i].checked;
+    if (update[i].rejected) { /* and what was found with it */
+      s->slot[i].residual = residual[i];
+      s->slot[i].hq_residual = hq_residual[i];
+    }
     if (update[i].rejected || update[i].norm > max_residual_gap * s->w[i].said) plan->fresh[i] = 1;
     account(s, i, &update[i], plan);
   }
   share(s, plan);
   qk_solver_clear_correction(s, plan->act);
+}
+
+bool qk_solver_reached(qk_solver_t *s, int i, double norm2) {
+  s->slot[i].applications++;
+  s->slot[i].residual = sqrt(norm2) / s->w[i].norm_b;
+  return qk_stop_reached(&s->slot[i]);
+}
+
+static void end_slot(qk_solver_t *s, int i, qk_status_t status) {
+  qk_system_end(s, i);
+  qk_solver_end_slot(s, i, s->slot[i].why.code ? s->slot[i].why.code : status);
+}
+
+void qk_solver_end_reached(qk_solver_t *s, int i) {
+  end_slot(s, i, QK_OK);
 }
 
 void qk_solver_finish(qk_solver_t *s, const uint8_t *mask, const qk_status_t *otherwise) {
@@ -132,37 +162,33 @@ void qk_solver_finish(qk_solver_t *s, const uint8_t *mask, const qk_status_t *ot
     if (!qk_dev_ok(s->dev)) return;
     qk_slot_t *slot = &s->slot[i];
     qk_slot_work_t *w = &s->w[i];
-    slot->applications++;
-    slot->residual = sqrt(norm2) / w->norm_b;
-    const bool good = qk_stop_reached(slot);
+    const bool good = qk_solver_reached(s, i, norm2);
+    qk_stop_measured_at(slot, w);
     const qk_status_t verdict =
         !otherwise[i] && w->flat >= MAX_FLAT ? QK_NOT_CONVERGED : otherwise[i];
     if (!good && !verdict && isfinite(slot->residual)) {
       w->target = qk_stop_target(slot, w->best);
       continue;
     }
-    qk_system_end(s, i);
-    qk_solver_end_slot(s, i,
-                       slot->why.code ? slot->why.code
-                       : good         ? QK_OK
-                       : verdict      ? verdict
-                                      : QK_BREAKDOWN);
+    end_slot(s, i, good ? QK_OK : verdict ? verdict : QK_BREAKDOWN);
   }
 }
 
-/* Slots that have reached their target, or must end without. */
+/* Slots that have reached their target, or must end without. What the full operator has said of
+ * those that were checked holds: they go on, with the target that follows, or end without. */
 static void end_slots(qk_solver_t *s, plan_t *plan) {
   qk_status_t otherwise[QK_MAX_RHS] = {QK_OK};
   for (int i = 0; i < s->nslot; i++) {
-    if (!plan->act[i]) continue;
-    const qk_slot_work_t *w = &s->w[i];
+    if (!plan->act[i] || s->slot[i].state != QK_SLOT_RUNNING) continue;
+    qk_slot_work_t *w = &s->w[i];
     const qk_stopping_t *asked = &s->slot[i].stopping;
     if (w->stalls >= MAX_STALLS && !qk_stopping_asks_more(asked))
       otherwise[i] = w->breakdown ? QK_BREAKDOWN : QK_NOT_CONVERGED;
     else if (s->slot[i].iterations >= s->slot[i].max_iter)
       otherwise[i] = QK_NOT_CONVERGED;
-    plan->done[i] =
-        otherwise[i] || w->best <= w->target || w->flat >= MAX_FLAT || asked->tol_hq > 0;
+    const bool perhaps = w->best <= w->target || asked->tol_hq > 0;
+    plan->done[i] = otherwise[i] || w->flat >= MAX_FLAT || (perhaps && !plan->checked[i]);
+    if (plan->checked[i] && !plan->done[i]) w->target = qk_stop_target(&s->slot[i], w->best);
   }
   if (any(plan->done)) qk_solver_finish(s, plan->done, otherwise);
 }
@@ -179,11 +205,22 @@ static void resume(qk_solver_t *s, const plan_t *plan) {
   if (any(fresh)) s->method->start(s, fresh);
 }
 
+/* Slots that end if the recursion is right, and those whose heavy-quark residual only the full
+ * operator tells. */
+static void foresee_ends(const qk_solver_t *s, plan_t *plan) {
+  for (int i = 0; i < s->nslot; i++) {
+    const qk_slot_work_t *w = &s->w[i];
+    plan->last[i] =
+        plan->act[i] && plan->add[i] && (w->said <= w->target || s->slot[i].stopping.tol_hq > 0);
+  }
+}
+
 static void check_point(qk_solver_t *s, plan_t *plan) {
   for (int i = 0; i < s->nslot; i++)
     if (s->slot[i].state == QK_SLOT_RUNNING) judge(s, i, plan);
   if (!any(plan->act)) return;
   share(s, plan);
+  foresee_ends(s, plan);
   recompute(s, plan);
   end_slots(s, plan);
   resume(s, plan);

@@ -70,10 +70,12 @@ void qk_stop_refreshed(const qk_slot_t *slot, qk_slot_work_t *w, bool counts) {
   }
 }
 
-void qk_stop_measured(qk_slot_t *slot, qk_slot_work_t *w, double ratios, double zeros,
-                      double sites) {
+void qk_stop_measured(qk_slot_t *slot, double ratios, double zeros, double sites) {
   const double factor = slot->stopping.factor != 0 ? fabs(slot->stopping.factor) : 1;
   slot->hq_residual = sqrt((ratios / factor / factor + zeros) / sites);
+}
+
+void qk_stop_measured_at(const qk_slot_t *slot, qk_slot_work_t *w) {
   if (slot->hq_residual < quarter * w->flat_hq) {
     w->flat_hq = slot->hq_residual;
     w->flat = 0;

@@ -22,9 +22,7 @@ static qk_status_t create_fields(const qk_solver_t *s, qk_system_t *y) {
   const qk_device_t *outer = s->op->outer ? s->op->outer : s->dev;
   qk_status_t status = qk_field_create(outer, QK_DOUBLE, 1, QK_FULL, &y->b);
   if (status) return status;
-  if (!shares_full(s)) status = qk_field_create(s->dev, QK_DOUBLE, 1, system, &y->xs);
-  if (status || s->params.compact) return status;
-  return qk_field_create(s->dev, QK_DOUBLE, 1, system, &y->bhat);
+  return shares_full(s) ? QK_OK : qk_field_create(s->dev, QK_DOUBLE, 1, system, &y->xs);
 }
 
 /* Nobody else makes a solution in `full`. */
@@ -51,7 +49,6 @@ qk_status_t qk_system_create(qk_solver_t *s) {
 
 void qk_system_destroy(qk_solver_t *s) {
   for (int i = s->nslot - 1; i >= 0; i--) {
-    qk_field_destroy(s->system[i].bhat);
     if (!shares_full(s)) qk_field_destroy(s->system[i].xs);
     qk_field_destroy(s->system[i].b);
   }
@@ -83,19 +80,6 @@ static void prepare(const qk_solver_t *s, int i, qk_field_t *bhat) {
   if (qk_dev_ok(s->dev)) qk_dev_note(s->dev, s->op->ops->prepare(s->op, bhat, b));
   qk_solver_for_block(s);
   give_b(s, i, b);
-}
-
-/* bhat of slot i, where it is kept, or made anew in a work field: until it is given back. */
-static qk_field_t *take_bhat(const qk_solver_t *s, int i) {
-  const qk_system_t *y = &s->system[i];
-  if (y->bhat) return y->bhat;
-  qk_field_t *bhat = qk_work_take(s->work, QK_DOUBLE, 1, s->op->system);
-  prepare(s, i, bhat);
-  return bhat;
-}
-
-static void give_bhat(const qk_solver_t *s, qk_field_t *bhat) {
-  if (s->params.compact) qk_work_release(s->work, bhat);
 }
 
 /* Slots whose RHS stand beside each other in a block: they cost little more than one. */
@@ -166,24 +150,23 @@ static void add_corrections(const qk_solver_t *s, run_t run, qk_field_t *const f
   rhs_copy(s, &args);
 }
 
+/* r = bhat - Mhat x of slot i, from its source: bhat itself is kept nowhere. */
 static void residual(const qk_solver_t *s, int i, qk_field_t *r, const qk_field_t *x) {
-  qk_field_t *bhat = take_bhat(s, i);
+  qk_field_t *b = take_b(s, i);
   qk_solver_for_slot(s, i);
-  if (qk_dev_ok(s->dev)) qk_dev_note(s->dev, s->op->ops->apply_system(s->op, r, x, false, bhat));
+  if (qk_dev_ok(s->dev)) qk_dev_note(s->dev, s->op->ops->residual_system(s->op, r, x, b));
   qk_solver_for_block(s);
-  give_bhat(s, bhat);
+  give_b(s, i, b);
 }
 
-/* x += what deflation makes of r = bhat - Mhat x, and r anew. Nothing without deflation. */
-static void deflate(qk_solver_t *s, int i, qk_field_t *x, qk_field_t *r) {
+/* x += what the deflation of slot i makes of r = bhat - Mhat x. */
+static void correct(qk_solver_t *s, int i, const qk_field_t *x, const qk_field_t *r) {
   qk_deflation_t *deflation = qk_solver_deflation(s, i);
-  if (!deflation) return;
   qk_field_t *e = qk_work_take(s->work, QK_DOUBLE, 1, s->op->system);
   qk_solver_for_slot(s, i);
   if (qk_dev_ok(s->dev)) qk_dev_note(s->dev, qk_deflation_apply(deflation, e, r));
   qk_solver_for_block(s);
   qk_solver_blas(s, QK_BLAS_ADD, (qk_blas_args_t){.f = {x->v, e->v}});
-  residual(s, i, r, x);
   qk_work_release(s->work, e);
 }
 
@@ -215,93 +198,35 @@ void qk_system_clear(qk_solver_t *s, const uint8_t *mask) {
     if (mask[i]) zero(s, qk_system_source(&s->system[i]));
 }
 
-/* xs, and r of bhat, deflated. */
-static void begin_deflated(qk_solver_t *s, int i, const qk_field_t *bhat) {
-  qk_field_t *r = qk_work_take(s->work, QK_DOUBLE, 1, s->op->system);
-  copy(s, r, bhat);
-  deflate(s, i, s->system[i].xs, r);
-  hand_over(s, (run_t){i, 1}, &r);
-  norm2(s, i, r);
-  qk_work_release(s->work, r);
-}
-
-/* What is kept of bhat is handed over later, with others. */
-static void begin(qk_solver_t *s, int i) {
+static void begin(qk_solver_t *s, int i, qk_field_t *r) {
   const qk_system_t *y = &s->system[i];
   qk_system_scale(s, i, qk_system_source(y), s->w[i].lifted - s->w[i].exponent);
-  if (y->bhat) prepare(s, i, y->bhat);
-  qk_field_t *bhat = take_bhat(s, i);
+  prepare(s, i, r);
   zero(s, y->xs);
-  if (s->params.deflation) {
-    begin_deflated(s, i, bhat);
-  } else {
-    norm2(s, i, bhat);
-    if (s->params.compact) hand_over(s, (run_t){i, 1}, &bhat);
+  if (qk_solver_deflation(s, i)) {
+    correct(s, i, y->xs, r);
+    residual(s, i, r, y->xs);
   }
-  give_bhat(s, bhat);
+  norm2(s, i, r);
 }
 
-/* r = bhat. */
-static void begin_recursion(const qk_solver_t *s, const uint8_t *mask) {
-  for (run_t run = next_run(s, mask, 0); run.n > 0; run = run_after(s, mask, run)) {
-    qk_field_t *bhat[QK_RHS_TOGETHER];
-    for (int k = 0; k < run.n; k++) bhat[k] = s->system[run.first + k].bhat;
-    hand_over(s, run, bhat);
+static void begin_run(qk_solver_t *s, run_t run) {
+  qk_field_t *r[QK_RHS_TOGETHER];
+  for (int k = 0; k < run.n; k++) {
+    r[k] = qk_work_take(s->work, QK_DOUBLE, 1, s->op->system);
+    begin(s, run.first + k, r[k]);
   }
+  hand_over(s, run, r);
+  for (int k = run.n - 1; k >= 0; k--) qk_work_release(s->work, r[k]);
 }
 
 void qk_system_begin(qk_solver_t *s, const uint8_t *mask, double *n2) {
-  for (int i = 0; i < s->nslot; i++)
-    if (mask[i]) begin(s, i);
-  if (!s->params.deflation && !s->params.compact) begin_recursion(s, mask);
+  for (run_t run = next_run(s, mask, 0); run.n > 0; run = run_after(s, mask, run))
+    begin_run(s, run);
   qk_solver_norms(s, n2);
 }
 
-/* With work fields: old, what xs was, and r. */
-static void update(qk_solver_t *s, run_t run, bool add, qk_field_t *const old[],
-                   qk_field_t *const r[], qk_update_t result[]) {
-  double n2[QK_MAX_RHS];
-  qk_field_t *xs[QK_RHS_TOGETHER] = {NULL};
-  const bool moved = add || s->params.deflation;
-  for (int k = 0; k < run.n; k++) {
-    xs[k] = s->system[run.first + k].xs;
-    if (moved) copy(s, old[k], xs[k]);
-  }
-  if (add) add_corrections(s, run, xs);
-  for (int k = 0; k < run.n; k++) {
-    const int i = run.first + k;
-    residual(s, i, r[k], xs[k]);
-    deflate(s, i, xs[k], r[k]);
-    norm2(s, i, r[k]);
-  }
-  qk_solver_norms(s, n2);
-  for (int k = 0; k < run.n; k++) {
-    const int i = run.first + k;
-    qk_update_t *u = &result[i];
-    u->norm = sqrt(n2[i]);
-    u->taken = moved && u->norm < s->w[i].best;
-    u->rejected = moved && !u->taken;
-    if (!u->rejected) continue;
-    copy(s, xs[k], old[k]);
-    residual(s, i, r[k], xs[k]);
-  }
-  hand_over(s, run, r);
-}
-
-static void update_run(qk_solver_t *s, run_t run, bool add, qk_update_t result[]) {
-  qk_field_t *work[2 * QK_RHS_TOGETHER];
-  for (int k = 0; k < 2 * run.n; k++) work[k] = qk_work_take(s->work, QK_DOUBLE, 1, s->op->system);
-  update(s, run, add, work, work + run.n, result);
-  for (int k = 2 * run.n - 1; k >= 0; k--) qk_work_release(s->work, work[k]);
-}
-
-void qk_system_update(qk_solver_t *s, const uint8_t *mask, const uint8_t *add,
-                      qk_update_t result[]) {
-  uint8_t mark[QK_MAX_RHS] = {0};
-  for (int i = 0; i < s->nslot; i++) mark[i] = !mask[i] ? 0 : add[i] ? 2 : 1;
-  for (run_t run = next_run(s, mark, 0); run.n > 0; run = run_after(s, mark, run))
-    update_run(s, run, mark[run.first] == 2, result);
-}
+/* ---- the full operator ----------------------------------------------------------------------- */
 
 /* x from xs, and r = b - M x. What is made of the source begins in r. */
 static qk_status_t reconstruct(const qk_solver_t *s, const qk_system_t *y, qk_field_t *x,
@@ -369,21 +294,58 @@ static void measure_heavy_quark(qk_solver_t *s, int i, const qk_field_t *x, cons
   qk_solver_norms(s, ratios);
   if (!qk_dev_ok(s->dev)) return;
   const double zeros = qk_scalars_host(&s->scalars, QK_SOLVER_NORM, i)[1];
-  qk_stop_measured(&s->slot[i], &s->w[i], ratios[i], zeros - outer, sites - outer);
+  qk_stop_measured(&s->slot[i], ratios[i], zeros - outer, sites - outer);
 }
 
-double qk_system_reconstruct(qk_solver_t *s, int i) {
+/* rhat = bhat - Mhat xs from r = b - M x, x as it was made of xs: as x_o solves the equations on
+ * the other sites up to rounding r_o is nothing, and what is left is T_ee^-1 r_e. `prepare` is the
+ * same for any r, for fields of which one parity is not in one piece. */
+static void restrict_to_system(const qk_solver_t *s, qk_field_t *rhat, const qk_field_t *r) {
+  const qk_operator_ops_t *ops = s->op->ops;
+  if (!qk_dev_ok(s->dev)) return;
+  if (s->dev->geom->inner > 1) {
+    qk_dev_note(s->dev, ops->prepare(s->op, rhat, r));
+    return;
+  }
+  const qk_field_t part = half(r, s->op->system);
+  qk_dev_note(s->dev, ops->diag(s->op, rhat, &part, true, false));
+}
+
+/* As qk_system_reconstruct, with r = b - M x, which a measure may overwrite; rhat, NULL: not
+ * wanted, is then what it was before. */
+static double examine(qk_solver_t *s, int i, qk_field_t *r, qk_field_t *rhat) {
+  const qk_measure_t *m = &s->system[i].measure;
   double n2[QK_MAX_RHS];
-  qk_field_t *r = qk_work_take(s->work, QK_DOUBLE, 1, QK_FULL);
   qk_solver_for_slot(s, i);
   if (qk_dev_ok(s->dev)) qk_dev_note(s->dev, reconstruct(s, &s->system[i], s->full, r));
+  if (rhat && m->kind != QK_MEASURE_FULL) restrict_to_system(s, rhat, r);
   qk_solver_for_block(s);
   measure(s, i, r);
   qk_solver_norms(s, n2);
   if (s->slot[i].stopping.tol_hq > 0) measure_heavy_quark(s, i, s->full, r);
-  qk_work_release(s->work, r);
-  const qk_measure_t *m = &s->system[i].measure;
   return m->kind == QK_MEASURE_UNIT ? n2[i] * m->unit * m->unit : n2[i];
+}
+
+double qk_system_reconstruct(qk_solver_t *s, int i) {
+  qk_field_t *r = qk_work_take(s->work, QK_DOUBLE, 1, QK_FULL);
+  const double n2 = examine(s, i, r, NULL);
+  qk_work_release(s->work, r);
+  return n2;
+}
+
+/* The final check at xs: true if that is the end of slot i, whose solution is in `full`. Otherwise
+ * rhat goes on from there. */
+static bool conclude(qk_solver_t *s, int i, qk_field_t *rhat) {
+  qk_field_t *r = qk_work_take(s->work, QK_DOUBLE, 1, QK_FULL);
+  const double n2 = examine(s, i, r, rhat);
+  const bool good = qk_dev_ok(s->dev) && qk_solver_reached(s, i, n2);
+  if (!good && s->system[i].measure.kind == QK_MEASURE_FULL) {
+    qk_solver_for_slot(s, i);
+    restrict_to_system(s, rhat, r);
+    qk_solver_for_block(s);
+  }
+  qk_work_release(s->work, r);
+  return good;
 }
 
 /* Sums of the solution in `full`, in units of the source as it was. */
@@ -407,4 +369,81 @@ void qk_system_end(qk_solver_t *s, int i) {
     share_full(s);
   }
   qk_system_rescale(s, i);
+}
+
+/* ---- updates --------------------------------------------------------------------------------- */
+
+/* What becomes of xi; marks of runs. */
+typedef enum fate { DROPPED = 1, ADDED, LAST } fate_t;
+
+/* r at xs and its norm, with what deflation adds to xs; or true: it is the end of the slot. */
+static bool refresh(qk_solver_t *s, int i, bool last, qk_field_t *r) {
+  const qk_field_t *xs = s->system[i].xs;
+  const bool deflated = qk_solver_deflation(s, i) != NULL;
+  if (!last || deflated) residual(s, i, r, xs);
+  if (deflated) correct(s, i, xs, r);
+  if (last && conclude(s, i, r)) return true;
+  if (!last && deflated) residual(s, i, r, xs);
+  norm2(s, i, r);
+  return false;
+}
+
+/* RHS of r = f[] of those slots of the run that go on. */
+static void hand_over_running(const qk_solver_t *s, run_t run, const qk_update_t result[],
+                              qk_field_t *const f[]) {
+  uint8_t goes_on[QK_MAX_RHS] = {0};
+  for (int i = run.first; i < run.first + run.n; i++) goes_on[i] = !result[i].ended;
+  for (run_t part = next_run(s, goes_on, 0); part.n > 0; part = run_after(s, goes_on, part))
+    hand_over(s, part, f + (part.first - run.first));
+}
+
+/* With work fields: old, what xs was, and r. */
+static void update(qk_solver_t *s, run_t run, fate_t fate, qk_field_t *const old[],
+                   qk_field_t *const r[], qk_update_t result[]) {
+  double n2[QK_MAX_RHS];
+  qk_field_t *xs[QK_RHS_TOGETHER] = {NULL};
+  const bool moved = fate != DROPPED || s->params.deflation;
+  for (int k = 0; k < run.n; k++) {
+    xs[k] = s->system[run.first + k].xs;
+    if (moved) copy(s, old[k], xs[k]);
+  }
+  if (fate != DROPPED) add_corrections(s, run, xs);
+  for (int k = 0; k < run.n; k++) {
+    const int i = run.first + k;
+    result[i] = (qk_update_t){.ended = refresh(s, i, fate == LAST, r[k])};
+    if (result[i].ended && k < run.n - 1) qk_solver_end_reached(s, i); /* `full` is for the next */
+  }
+  qk_solver_norms(s, n2);
+  for (int k = 0; k < run.n; k++) {
+    const int i = run.first + k;
+    qk_update_t *u = &result[i];
+    if (u->ended) continue;
+    u->norm = sqrt(n2[i]);
+    u->taken = moved && u->norm < s->w[i].best;
+    u->rejected = moved && !u->taken;
+    u->checked = fate == LAST && u->taken;
+    if (!u->rejected) continue;
+    copy(s, xs[k], old[k]);
+    residual(s, i, r[k], xs[k]);
+  }
+  hand_over_running(s, run, result, r);
+}
+
+/* The last slot ends when the work fields are free: sums of five dimensions take as much. */
+static void update_run(qk_solver_t *s, run_t run, fate_t fate, qk_update_t result[]) {
+  const int last = run.first + run.n - 1;
+  qk_field_t *work[2 * QK_RHS_TOGETHER];
+  for (int k = 0; k < 2 * run.n; k++) work[k] = qk_work_take(s->work, QK_DOUBLE, 1, s->op->system);
+  update(s, run, fate, work, work + run.n, result);
+  for (int k = 2 * run.n - 1; k >= 0; k--) qk_work_release(s->work, work[k]);
+  if (result[last].ended) qk_solver_end_reached(s, last);
+}
+
+void qk_system_update(qk_solver_t *s, const uint8_t *mask, const uint8_t *add, const uint8_t *last,
+                      qk_update_t result[]) {
+  uint8_t mark[QK_MAX_RHS] = {0};
+  for (int i = 0; i < s->nslot; i++)
+    mark[i] = !mask[i] ? 0 : !add[i] ? DROPPED : last[i] ? LAST : ADDED;
+  for (run_t run = next_run(s, mark, 0); run.n > 0; run = run_after(s, mark, run))
+    update_run(s, run, (fate_t)mark[run.first], result);
 }

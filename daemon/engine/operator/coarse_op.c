@@ -221,6 +221,22 @@ static qk_status_t coarse_reconstruct(qk_operator_t *op, qk_field_t *x, const qk
   return qk_dev_status(op->dev);
 }
 
+static qk_status_t coarse_residual_system(qk_operator_t *op, qk_field_t *r, const qk_field_t *xe,
+                                          const qk_field_t *b) {
+  qk_coarse_op_t *c = (qk_coarse_op_t *)op;
+  if (!fits(r, xe, QK_EVEN) || b->v.prec != QK_SINGLE || b->v.nrhs != r->v.nrhs ||
+      b->v.subset != QK_FULL)
+    return QK_BAD_ARGUMENT;
+  pass_t first = {.diag = c->inverse, .c_hop = -1, .c_z = 1, .z = qk_field_parity(b, QK_ODD)};
+  pass_t second = first;
+  second.z = qk_field_parity(b, QK_EVEN);
+  second.c_x = -1;
+  second.x = xe->v;
+  op->applications[QK_SINGLE]++;
+  two_passes(c, &first, &second, r->v, xe->v);
+  return qk_dev_status(op->dev);
+}
+
 static qk_status_t coarse_diag(qk_operator_t *op, qk_field_t *out, const qk_field_t *in,
                                bool inverse, bool dagger) {
   qk_coarse_op_t *c = (qk_coarse_op_t *)op;
@@ -285,6 +301,7 @@ static const qk_operator_ops_t coarse_ops = {.apply = coarse_apply,
                                              .apply_system = coarse_apply_system,
                                              .prepare = coarse_prepare,
                                              .reconstruct = coarse_reconstruct,
+                                             .residual_system = coarse_residual_system,
                                              .relax = coarse_relax,
                                              .apply_blocks = coarse_apply_blocks,
                                              .hop_forward = coarse_hop_forward,

@@ -46,6 +46,10 @@ typedef struct qk_operator_ops {
    * part of x. */
   qk_status_t (*reconstruct)(qk_operator_t *op, qk_field_t *x, const qk_field_t *xs,
                              const qk_field_t *b);
+  /* Residual of the system from the source itself: r = prepare(b) - Mhat xs, which is
+   * T_ee^-1 (b_e - M_eo x_o) - xs with x_o of reconstruct, at the cost of Mhat; r is not xs. */
+  qk_status_t (*residual_system)(qk_operator_t *op, qk_field_t *r, const qk_field_t *xs,
+                                 const qk_field_t *b);
   /* out = in - c Mhat in, at the cost of Mhat: polynomials in Mhat. */
   qk_status_t (*relax)(qk_operator_t *op, qk_field_t *out, const qk_field_t *in, double c);
   /* out = c (1 - Mhat) in + c_x x + y, at the cost of Mhat: polynomials in 1 - Mhat. x, y: NULL for

@@ -125,28 +125,27 @@ static int64_t outer_full(const qk_geom_t *geom) {
   return field(&outer, QK_DOUBLE, 1, QK_FULL);
 }
 
-/* In double for each slot: source, and halves of solution and right-hand side; a compact solver has
- * no halves of the latter. Beside them a whole solution, which has the half of an only slot. In the
- * inner precision: the block. geom: of the operator that it solves with. */
-static int64_t solver_bytes(const qk_plan_input_t *in, const qk_geom_t *geom, int nslot,
-                            bool compact) {
+/* In double for each slot: source, and half a solution. Beside them a whole solution, which has the
+ * half of an only slot. In the inner precision: the block. geom: of the operator that it solves
+ * with. */
+static int64_t solver_bytes(const qk_plan_input_t *in, const qk_geom_t *geom, int nslot) {
   const int64_t full = field(geom, QK_DOUBLE, 1, QK_FULL);
   const int64_t half = field(geom, QK_DOUBLE, 1, QK_EVEN);
   const int64_t inner = field(geom, in->inner, nslot, QK_EVEN);
   const int64_t xi = wide_correction(in) ? field(geom, QK_SINGLE, nslot, QK_EVEN) : inner;
-  const int kept = compact ? 1 : 2;
   const bool shares_full = nslot == 1 && geom->inner <= 1;
-  return nslot * (outer_full(geom) + kept * half) - (shares_full ? half : 0) + full + inner + xi +
+  return nslot * (outer_full(geom) + half) - (shares_full ? half : 0) + full + inner + xi +
          method_bytes(in, geom, nslot);
 }
 
 /* Its work fields; what is not reserved at the same time shares their room. While slots begin or
- * are updated: two halves in double for each contiguous column, or for one, and its right-hand
- * side, and an odd half inside the operator; while one ends: a field, or two of twelve columns that
- * sums of five dimensions are made of. In an application an odd half
- * (with M^+ an even one, too), or in half with a preconditioner both sides of it in single. An
- * operator on several vectors has one half more, also in what an ended slot needs, and a sweep of
- * multigrid over them three halves (cycle_vectors.h), or four. */
+ * are updated: two halves in double for each contiguous column, or for one; beside them the right-
+ * hand side, where the source has fewer dimensions, and an odd half inside the operator; or b - M x
+ * of the final check, and as much for measures of parities and of heavy quarks, or for an operator
+ * on several vectors. In five dimensions, when a slot ends: two fields of twelve columns that sums
+ * are made of. In an application an odd half (with M^+ an even one, too), or in half with a
+ * preconditioner both sides of it in single. An operator on several vectors has one half more, and
+ * a sweep of multigrid over them three halves (cycle_vectors.h), or four. */
 static int64_t solver_work(const qk_plan_input_t *in, const qk_geom_t *geom, int nslot,
                            bool compact) {
   const int64_t full = field(geom, QK_DOUBLE, 1, QK_FULL);
@@ -161,12 +160,11 @@ static int64_t solver_work(const qk_plan_input_t *in, const qk_geom_t *geom, int
     const int64_t one = field(geom, QK_SINGLE, 1, QK_EVEN);
     beneath = half + max(beneath, (3 + 2 + more) * one);
   }
-  const int64_t updating = (compact ? 2 + 1 : 2 * beside) * half + beneath;
   const bool five = geom->ls > 1;
   const int measured = five ? (QK_TILE + geom->ls) / geom->ls : 0; /* two tiles of columns */
-  const int64_t ending =
-      max(full + 2 * more * half, five ? 2 * field(geom, QK_DOUBLE, measured, QK_FULL) : 0);
-  const int64_t entering = five ? full + half + (compact ? half : 0) : 0;
+  const int64_t updating = 2 * (compact ? 1 : beside) * half +
+                           max(five ? full + beneath : beneath, (five ? 1 : 2) * full);
+  const int64_t ending = five ? 2 * field(geom, QK_DOUBLE, measured, QK_FULL) : 0;
   int64_t applying = (in->method == QK_SOLVER_CG && !five ? 2 : 1) * inner + more * inner;
   if (wide_correction(in))
     applying = in->mg ? (3 + more) * single : max((1 + more) * inner, single);
@@ -175,7 +173,7 @@ static int64_t solver_work(const qk_plan_input_t *in, const qk_geom_t *geom, int
     const bool fits = qk_prec_bytes(prec) <= qk_prec_bytes(in->inner);
     applying = max(applying, (fits ? 3 : 4) * field(geom, prec, nslot, QK_EVEN));
   }
-  return max(max(updating, entering), max(ending, applying));
+  return max(max(updating, ending), applying);
 }
 
 /* ---- multigrid ------------------------------------------------------------------------------- */
@@ -325,7 +323,7 @@ static int64_t checking(const qk_plan_input_t *in, const qk_geom_t *geom) {
   const int64_t learned = in->mg->level[0].smoother.kind == QK_SMOOTHER_POLYNOMIAL
                               ? QK_LEARNED * field(&geom[0], cycle_prec(in->mg, 0), 1, QK_EVEN)
                               : 0;
-  return solver_bytes(in, &geom[0], 1, false) + solver_work(in, &geom[0], 1, false) +
+  return solver_bytes(in, &geom[0], 1) + solver_work(in, &geom[0], 1, false) +
          cycle_work(in->mg, geom, 0, 1) + cycle_below(in->mg, geom, 0, 1) + learned;
 }
 
@@ -407,9 +405,8 @@ void qk_plan_make(const qk_plan_input_t *in, qk_plan_t *plan) {
                       .deflate_store = in->deflate_half ? QK_HALF : QK_SINGLE};
   plan->leaving = 2 * plan->staging < in->nslot ? 2 * plan->staging : in->nslot;
   plan->share[QK_PLAN_OPERATOR] = operator_bytes(in, false) - unread_bytes(in) + operator_faces(in);
-  plan->share[QK_PLAN_SOLVER] =
-      solver_bytes(in, &geom, in->nslot, plan->compact) + entering_bytes(in);
-  if (plan->single_rhs) plan->share[QK_PLAN_SINGLE_RHS] = solver_bytes(in, &geom, 1, false);
+  plan->share[QK_PLAN_SOLVER] = solver_bytes(in, &geom, in->nslot) + entering_bytes(in);
+  if (plan->single_rhs) plan->share[QK_PLAN_SINGLE_RHS] = solver_bytes(in, &geom, 1);
   plan->share[QK_PLAN_TRANSFER] =
       (1 + plan->staging + plan->leaving) * vector * (in->vectors > 1 ? in->vectors : 1);
   plan->setup =
@@ -459,6 +456,17 @@ static qk_status_t refuse(const qk_plan_input_t *input, int64_t free, const qk_p
       gigabytes(free), advice);
 }
 
+/* A compact solver, if there is anything in it: where a cycle wants more room than updates do, or a
+ * setup more than serving takes, there is not. */
+static void make_compact(qk_plan_input_t *in, qk_plan_t *plan) {
+  const int64_t before = qk_plan_needed(plan);
+  in->compact = true;
+  qk_plan_make(in, plan);
+  if (qk_plan_needed(plan) < before) return;
+  in->compact = false;
+  qk_plan_make(in, plan);
+}
+
 /* Halves the number of staging buffers until the plan fits, or as few as `least` are left. */
 static void stage_less(qk_plan_input_t *in, int least, int64_t free, qk_plan_t *plan) {
   while (qk_plan_needed(plan) > free && plan->staging > least) {
@@ -499,10 +507,7 @@ qk_status_t qk_plan_fit(const qk_plan_input_t *input, int64_t free, qk_plan_t *p
     in.no_parts = true;
     qk_plan_make(&in, &made);
   }
-  if (qk_plan_needed(&made) > free) {
-    in.compact = true;
-    qk_plan_make(&in, &made);
-  }
+  if (qk_plan_needed(&made) > free) make_compact(&in, &made);
   stage_less(&in, STAGING_FEW, free, &made);
   if (qk_plan_needed(&made) > free && in.single_rhs) {
     in.single_rhs = false;

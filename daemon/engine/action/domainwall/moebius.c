@@ -96,7 +96,19 @@ static void adjoint(qk_composed_t *made, qk_field_t *out, const qk_field_t *in) 
   qk_work_release(w->made.op.work, odd);
 }
 
-static const qk_composed_ops_t applied = {.whole = whole, .twice = twice, .adjoint = adjoint};
+static void residual(qk_composed_t *made, qk_field_t *r, const qk_field_t *xe,
+                     const qk_field_t *b) {
+  wall_t *w = (wall_t *)made;
+  qk_field_t *odd = take(w, r, QK_ODD);
+  hop(w, false, NULL, 0.5, xe->v, 1, qk_field_parity(b, QK_ODD), odd->v);
+  mix(w, &w->inverse[0], 1, odd->v, 0, none, odd->v);
+  hop(w, false, NULL, 0.5, odd->v, 1, qk_field_parity(b, QK_EVEN), r->v);
+  mix(w, &w->inverse[0], 1, r->v, -1, xe->v, r->v);
+  qk_work_release(w->made.op.work, odd);
+}
+
+static const qk_composed_ops_t applied = {
+    .whole = whole, .twice = twice, .residual = residual, .adjoint = adjoint};
 
 static qk_status_t wall_prepare(qk_operator_t *op, qk_field_t *out, const qk_field_t *b) {
   wall_t *w = (wall_t *)op;
@@ -225,6 +237,7 @@ static const qk_operator_ops_t wall_ops = {.apply = qk_composed_apply,
                                            .apply_system = qk_composed_apply_system,
                                            .prepare = wall_prepare,
                                            .reconstruct = wall_reconstruct,
+                                           .residual_system = qk_composed_residual_system,
                                            .relax = qk_composed_relax,
                                            .apply_blocks = qk_composed_apply_blocks,
                                            .hop_forward = wall_hop_forward,

@@ -141,7 +141,17 @@ static void adjoint(qk_composed_t *made, qk_field_t *out, const qk_field_t *in) 
   qk_work_release(d->made.op.work, odd);
 }
 
-static const qk_composed_ops_t applied = {.whole = whole, .twice = twice, .adjoint = adjoint};
+static void residual(qk_composed_t *made, qk_field_t *r, const qk_field_t *xe,
+                     const qk_field_t *b) {
+  doublet_t *d = (doublet_t *)made;
+  qk_field_t *odd = take(d, r, QK_ODD);
+  inverse(d, &(sum_t){.c_hop = 0.5, .in = xe, .c_z = 1, .z = b}, 0, NULL, odd);
+  inverse(d, &(sum_t){.c_hop = 0.5, .in = odd, .c_z = 1, .z = b}, -1, xe, r);
+  qk_work_release(d->made.op.work, odd);
+}
+
+static const qk_composed_ops_t applied = {
+    .whole = whole, .twice = twice, .residual = residual, .adjoint = adjoint};
 
 static qk_status_t doublet_prepare(qk_operator_t *op, qk_field_t *out, const qk_field_t *b) {
   doublet_t *d = (doublet_t *)op;
@@ -278,6 +288,7 @@ static const qk_operator_ops_t doublet_ops = {.apply = qk_composed_apply,
                                               .apply_system = qk_composed_apply_system,
                                               .prepare = doublet_prepare,
                                               .reconstruct = doublet_reconstruct,
+                                              .residual_system = qk_composed_residual_system,
                                               .relax = qk_composed_relax,
                                               .apply_blocks = qk_composed_apply_blocks,
                                               .hop_forward = doublet_hop_forward,

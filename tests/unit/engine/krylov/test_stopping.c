@@ -168,9 +168,9 @@ Test(stopping, below_rounding_it_ends_soon_as_not_converged_with_both_numbers) {
       rig_run(solver);
       for (int i = 0; i < 2; i++) {
         const qk_slot_t *s = qk_solver_slot(solver, i);
-        /* Below double: one recursion without a new low, looked at after 400 iterations. */
-        cr_expect(s->status == QK_NOT_CONVERGED &&
-                      s->iterations < 6 * usual + (p == QK_DOUBLE ? 64 : 500),
+        /* One recursion may be without a new low, looked at after 400 iterations: in double where r
+         * becomes a few times larger, and directions are kept. */
+        cr_expect(s->status == QK_NOT_CONVERGED && s->iterations < 6 * usual + 500,
                   "%s, precision %d, slot %d: %s after %ld, usually %ld", solver_methods[k], p, i,
                   qk_status_name(s->status), (long)s->iterations, (long)usual);
         cr_expect(s->residual > 0 && s->residual < 1e-14 && (i || s->hq_residual < 1e-13),

@@ -84,6 +84,17 @@ Test(plan, most_memory_of_a_setup_is_as_planned) {
   expect_as_planned("twisted-clover;mass=0.1;mu=0.2", true, -1, -1);
 }
 
+/* BiCGStab with sixteen slots. */
+static qk_plan_input_t plain(const qk_rig_t *rig, const qk_action_params_t *action) {
+  return (qk_plan_input_t){.ops = rig->dev.ops,
+                           .geom = rig->dev.geom,
+                           .action = qk_action_of(&action->values),
+                           .params = action,
+                           .method = QK_SOLVER_BICGSTAB,
+                           .inner = QK_SINGLE,
+                           .nslot = 16};
+}
+
 /* There is room for parts of the operator, but no setup fails for want of it. */
 Test(plan, keeps_room_for_parts_of_the_operator_where_there_is_some) {
   qk_rig_t rig;
@@ -91,13 +102,7 @@ Test(plan, keeps_room_for_parts_of_the_operator_where_there_is_some) {
   qk_err_t err = {0};
   qk_action_params_t action = params_wilson(0.1, 0, -1);
   rig_open(&rig, NULL, "builtin:unit:8x8x8x8", NULL);
-  qk_plan_input_t in = {.ops = rig.dev.ops,
-                        .geom = rig.dev.geom,
-                        .action = qk_action_of(&action.values),
-                        .params = &action,
-                        .method = QK_SOLVER_BICGSTAB,
-                        .inner = QK_SINGLE,
-                        .nslot = 16};
+  qk_plan_input_t in = plain(&rig, &action);
   qk_plan_make(&in, &plan);
   cr_expect_eq(plan.parts, 3 * (int64_t)qk_field_bytes(rig.dev.geom, QK_DOUBLE, 1, QK_FULL));
   cr_expect_eq(qk_plan_needed(&plan), plan.serving + plan.parts, "serving is the most here");
@@ -108,6 +113,27 @@ Test(plan, keeps_room_for_parts_of_the_operator_where_there_is_some) {
   in.nslot = 0;
   cr_expect_eq(qk_plan_fit(&in, plan.serving + plan.parts, &without, &err), QK_OK);
   cr_expect(without.parts > 0 && without.nslot > 0);
+  rig_close(&rig);
+}
+
+Test(plan, makes_a_solver_compact_where_that_takes_less) {
+  qk_rig_t rig;
+  qk_plan_t plan, compact;
+  qk_err_t err = {0};
+  qk_action_params_t action = params_wilson(0.1, 0, -1);
+  rig_open(&rig, NULL, "builtin:unit:8x8x8x8", NULL);
+  qk_plan_input_t in = plain(&rig, &action);
+  in.no_parts = true;
+  const int64_t half = (int64_t)qk_field_bytes(rig.dev.geom, QK_DOUBLE, 1, QK_EVEN);
+  qk_plan_make(&in, &plan);
+  cr_expect_eq(qk_plan_fit(&in, qk_plan_needed(&plan) - 1, &compact, &err), QK_OK);
+  cr_expect(compact.compact && compact.nslot == 16);
+  const double less = (double)(plan.serving - compact.serving) / (double)half;
+  cr_expect(less == 2 * QK_RHS_TOGETHER + 4 - 16 / 2,
+            "%g halves: updates of some take most, with a check, or an application of all", less);
+  in.nslot = 1; /* nothing is beside each other */
+  qk_plan_make(&in, &plan);
+  cr_expect_eq(qk_plan_fit(&in, qk_plan_needed(&plan) - 1, &compact, &err), QK_DEVICE_MEMORY);
   rig_close(&rig);
 }
 
