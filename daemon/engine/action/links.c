@@ -22,6 +22,13 @@ qk_links_recipe_t qk_links_recipe(const qk_values_t *values) {
   return recipe;
 }
 
+bool qk_links_are_exact(const qk_values_t *values, double unitarity, double determinant) {
+  const double rounding = 1e-14; /* files of 32 bits are at 1e-7 */
+  const qk_links_recipe_t recipe = qk_links_recipe(values);
+  const bool smeared = recipe.hop.kind != QK_LINK_SMEAR_NONE && recipe.hop.steps > 0;
+  return !smeared && unitarity <= rounding && determinant <= rounding;
+}
+
 qk_status_t qk_links_check_apart(const qk_values_t *values, bool clover, qk_err_t *err) {
   const char *text = qk_value_word(values, "links");
   if (clover || !qk_links_recipe(values).apart) return QK_OK;

@@ -14,6 +14,11 @@
 /* Of the parameter "links" of checked values; thin where the action has none. Pure. */
 qk_links_recipe_t qk_links_recipe(const qk_values_t *values);
 
+/* Whether the hop of these values may rebuild the third row of each link even in double: links that
+ * are used as they are, with |U^+U - 1| and |det U - 1| of at most so much, so that the row is
+ * there to 1e-14 either way. Nobody has looked at smeared ones. Pure. */
+bool qk_links_are_exact(const qk_values_t *values, double unitarity, double determinant);
+
 /* That links of its own are not given to a clover term that is not there (clover: it is). Pure.
  * QK_BAD_ARGUMENT. */
 qk_status_t qk_links_check_apart(const qk_values_t *values, bool clover, qk_err_t *err);

@@ -8,6 +8,7 @@
 #include "daemon/base/log.h"
 #include "daemon/base/mem.h"
 #include "daemon/base/room.h"
+#include "daemon/engine/action/links.h"
 #include "daemon/engine/action/open.h"
 #include "daemon/engine/gauge/clover_memory.h"
 #include "daemon/engine/lattice/launch.h"
@@ -178,8 +179,8 @@ static void tell_unused(const loading_t *in, const qk_loaded_t *s) {
             load->evolve_from, qk_choice_word(&qk_choice_solvers, s->method));
 }
 
-/* Double has all reals, for true residuals. Blocks in half are fastest with 18: under multigrid,
- * and of slices. */
+/* Double has all reals, for true residuals, until the links are known. Blocks in half are fastest
+ * with 18: under multigrid, and of slices. */
 static int link_reals(const qk_load_t *load, bool blocks, qk_prec_t prec) {
   if (prec == QK_DOUBLE) return 18;
   if (load->link_reals > 0) return load->link_reals;
@@ -201,7 +202,6 @@ static void choose_operator(const loading_t *in, qk_loaded_t *s, qk_action_param
     params->want[s->mg_params.level[0].smoother_prec] = true;
     params->want[s->mg_params.level[0].setup_prec] = true;
   }
-  s->link_reals = params->link_reals[load->inner];
 }
 
 /* Beside the links while the operator is made. */
@@ -385,7 +385,12 @@ static qk_status_t build_operator(const loading_t *in, qk_loaded_t *s, const qk_
                                   const double *links) {
   qk_action_params_t whole = *op;
   double *term = NULL;
-  if (!in->load->clover[0]) return qk_operator_create(&s->dev, s->work, links, op, &s->op, in->err);
+  if (in->load->link_reals != 18 &&
+      qk_links_are_exact(&op->values, s->check.unitarity, s->check.determinant))
+    qk_plan_short_links(s->ops, &s->geom.lat, &whole, &s->plan);
+  s->link_reals = whole.link_reals[in->load->inner];
+  if (!in->load->clover[0])
+    return qk_operator_create(&s->dev, s->work, links, &whole, &s->op, in->err);
   const qk_status_t status = read_term(in, s, &whole, &term);
   const qk_status_t made =
       status == QK_OK ? qk_operator_create(&s->dev, s->work, links, &whole, &s->op, in->err)

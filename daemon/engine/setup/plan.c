@@ -423,6 +423,16 @@ void qk_plan_make(const qk_plan_input_t *in, qk_plan_t *plan) {
                  plan->share[QK_PLAN_TRANSFER];
 }
 
+void qk_plan_short_links(const qk_ops_t *ops, const qk_lattice_t *lat, qk_action_params_t *params,
+                         qk_plan_t *plan) {
+  const int64_t before = (int64_t)ops->links_bytes(lat, QK_DOUBLE, params->link_reals[QK_DOUBLE]);
+  params->link_reals[QK_DOUBLE] = 12;
+  const int64_t less = before - (int64_t)ops->links_bytes(lat, QK_DOUBLE, 12);
+  plan->share[QK_PLAN_OPERATOR] -= less;
+  plan->serving -= less;
+  plan->setup -= less;
+}
+
 static double gigabytes(int64_t bytes) {
   return 1e-9 * (double)bytes;
 }

@@ -69,6 +69,10 @@ const char *qk_plan_name(qk_plan_share_t share);
 
 void qk_plan_make(const qk_plan_input_t *input, qk_plan_t *plan);
 
+/* Once links are known: those in double have 12 reals, in params and in the plan, which had 18. */
+void qk_plan_short_links(const qk_ops_t *ops, const qk_lattice_t *lat, qk_action_params_t *params,
+                         qk_plan_t *plan);
+
 /* The plan for input->nslot, or where that is 0 for the most slots up to QK_SLOTS_CHOSEN that fit
  * into `free` bytes. If it does not fit: with vectors
  * of deflation in half, without room for parts of the operator, which then may end

@@ -64,7 +64,8 @@ static const qk_config_row_t ROWS[] = {
      "continuous: fill a free slot at once; fixed: fill slots only when all are free (for "
      "comparison)"},
     {"link-reals", QK_CONFIG_CHOICE, AT(link_form), "auto", 0, 0, QK_CHOICE_FORM(QK_LINK_FORMS),
-     "real numbers stored per link in the inner iteration"},
+     "real numbers stored per link in the inner iteration; 18: in double, too, where 12 would be "
+     "enough"},
     {"", QK_CONFIG_GROUP, 0, NULL, 0, 0, NULL, "Multigrid"},
 #define X(name, key, form, help)                                                                   \
   {key, QK_CONFIG_STRING, AT(mg[QK_MG_KEY_##name]), NULL, 0, 0, form, help},

@@ -51,6 +51,66 @@ Test(operator, uploads_links_without_memory_of_the_host) {
   rig_close(&rig);
 }
 
+/* M v in double, of links of that many reals. */
+static double *applied(qk_rig_t *rig, const char *action, const double *links, int reals,
+                       const double *v) {
+  qk_action_params_t p = params_wilson(0.1, 0, -1);
+  qk_err_t err = {0};
+  double *out = rig_vector(rig);
+  p.values = values_of(action);
+  p.link_reals[QK_DOUBLE] = reals;
+  rig_must(qk_operator_create(&rig->dev, rig->work, links, &p, &rig->op, &err), action, &err);
+  cr_expect_eq(qk_eo_parts(rig->op)->links[QK_DOUBLE].reals, reals);
+  rig_apply(rig, v, false, out);
+  rig->op->ops->destroy(rig->op);
+  rig->op = NULL;
+  return out;
+}
+
+static double third_row_matters(qk_rig_t *rig, const char *action, const double *links) {
+  double *v = rig_vector(rig);
+  rig_random(rig, 5, v);
+  double *all = applied(rig, action, links, 18, v), *two = applied(rig, action, links, 12, v);
+  const double distance = rig_distance(rig, two, all);
+  qk_free(two);
+  qk_free(all);
+  qk_free(v);
+  return distance;
+}
+
+/* As links of a 32-bit file are widened. */
+static double *rounded(const qk_rig_t *rig) {
+  const size_t n = (size_t)rig->geom.volume * 72;
+  double *links = qk_malloc(n * sizeof *links);
+  for (size_t i = 0; i < n; i++) links[i] = (float)rig->links[i];
+  return links;
+}
+
+Test(operator, in_double_needs_no_third_row_of_exact_links) {
+  static const char *const action[] = {"wilson;mass=0.1", "wilson-clover;mass=0.1;csw=1;open=0.9"};
+  qk_rig_t rig;
+  rig_open(&rig, NULL, "builtin:weak:8x4x4x8:1", NULL);
+  double *narrow = rounded(&rig);
+  for (int a = 0; a < 2; a++) {
+    const double exact = third_row_matters(&rig, action[a], rig.links);
+    const double off = third_row_matters(&rig, action[a], narrow);
+    cr_expect(exact < 1e-14 && off > 1e-9 && off < 1e-6, "%s: %g, in 32 bits %g", action[a], exact,
+              off);
+  }
+  qk_free(narrow);
+  rig_close(&rig);
+}
+
+Test(operator, tells_which_links_are_exact) {
+  const qk_values_t thin = values_of("wilson;mass=0.1");
+  const qk_values_t smeared = values_of("wilson;mass=0.1;links=stout:0.1,1");
+  const qk_values_t apart = values_of("wilson-clover;mass=0.1;csw=1;links=thin/stout:0.1,1");
+  cr_expect(qk_links_are_exact(&thin, 9e-15, 9e-15) && qk_links_are_exact(&apart, 0, 0));
+  cr_expect(!qk_links_are_exact(&thin, 2e-7, 1e-15), "as of 32 bits");
+  cr_expect(!qk_links_are_exact(&thin, 1e-15, 2e-14) && !qk_links_are_exact(&thin, NAN, 0));
+  cr_expect(!qk_links_are_exact(&smeared, 0, 0), "nobody has looked at those");
+}
+
 static void fill(qk_rig_t *rig, const qk_field_t *x) {
   const qk_noise_args_t noise = {.lat = rig->geom.lat, .field = x->v, .rhs = -1, .seed = 5};
   rig_must(rig->dev.ops->noise(rig->dev.ctx, &noise), "noise", NULL);

@@ -37,6 +37,33 @@ Test(setup, memory_is_as_planned) {
   }
 }
 
+/* Reals of the links in double. */
+static int double_reals(const qk_load_t *load) {
+  loaded_t l = must_load(load);
+  const int reals = qk_eo_parts(qk_operator_base(l.setup->op))->links[QK_DOUBLE].reals;
+  cr_expect_eq(l.setup->link_reals, load->inner == QK_DOUBLE ? reals : 12);
+  solve_all(&l);
+  close_load(&l);
+  return reals;
+}
+
+Test(setup, exact_links_have_two_rows_in_double_unless_all_are_asked_for) {
+  qk_load_t load = a_load("builtin:weak:8x4x4x8:1", "bicgstab", QK_SINGLE, 2);
+  cr_expect_eq(double_reals(&load), 12);
+  load.inner = QK_DOUBLE;
+  cr_expect_eq(double_reals(&load), 12);
+  load.link_reals = 18;
+  cr_expect_eq(double_reals(&load), 18);
+  expect_as_planned(&load);
+  load.link_reals = 0;
+  load.inner = QK_SINGLE;
+  load.values = values_of("wilson-clover;mass=0.1;csw=1;links=stout:0.1,1");
+  cr_expect_eq(double_reals(&load), 18);
+  load.solver = QK_SOLVER_CG;
+  load.values = values_of("moebius;mass=0.1;M5=1.4;Ls=4");
+  cr_expect_eq(double_reals(&load), 12);
+}
+
 Test(setup, memory_of_multigrid_is_as_planned) {
   qk_load_t load = a_load("builtin:weak:8x8x8x8:1", "mg", QK_SINGLE, 8);
   expect_as_planned(&load);
@@ -172,6 +199,7 @@ Test(setup, what_does_not_fit_is_refused_with_numbers) {
   qk_loaded_t *s = l.setup;
   qk_action_params_t op = params_wilson(0.05, 1, -1);
   op.want[QK_HALF] = s->mg_params.level[0].smoother_prec == QK_HALF; /* on the GPU */
+  op.link_reals[QK_DOUBLE] = 12;
   qk_plan_input_t in = {.ops = s->ops,
                         .geom = &s->geom,
                         .action = qk_action_of(&op.values),
