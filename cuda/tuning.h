@@ -15,7 +15,7 @@ extern "C" {
 typedef struct qk_tuning {
   qk_prec_t narrow;        /* of level 0 and of all matrices: half where 16 bits gain */
   int nvec;                /* null vectors of a level */
-  int ntest;               /* those of level 0 are condensed from so many; 0: from nvec */
+  int ntest;               /* they are condensed from so many; 0: from nvec */
   int setup_iterations;    /* of their relaxation */
   int setup_passes;        /* of refinement with two levels and nvec of them; -1: none */
   int post;                /* smoothing steps of levels below level 0 */

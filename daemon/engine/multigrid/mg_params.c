@@ -157,7 +157,7 @@ static qk_status_t complete_geometry(qk_mg_params_t *p, const qk_tuning_t *t,
     }
     default_int(&level->nvec, t->nvec);
     default_int(&level->ntest,
-                l == 0 && p->together <= 0 && t->ntest > level->nvec ? t->ntest : level->nvec);
+                (l > 0 || p->together <= 0) && t->ntest > level->nvec ? t->ntest : level->nvec);
     qk_status_t status = qk_geom_coarsen(&geom[l], level->block, level->nvec, &geom[l + 1], err);
     if (status) {
       qk_err_prefix(err, "multigrid: level %d", l);

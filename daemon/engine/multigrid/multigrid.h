@@ -30,7 +30,7 @@ typedef struct qk_mg_level_params {
   int block[4]; /* aggregates; 0: chosen, near 4^4 on level 0 and 2^4 below */
   int nvec;     /* 24 on the CPU, 32 on the GPU */
   int ntest;    /* null vectors that these are condensed from: on each aggregate and chirality the
-                leading singular vectors of so many; nvec: all of them. GPU, level 0: 64 */
+                leading singular vectors of so many; nvec: all of them. GPU: 64 */
   int setup_iterations;  /* relaxation of the homogeneous system, each vector */
   double setup_tol;      /* ... which ends at this fall of |Mhat v| / |v| */
   int setup_passes;      /* refinements by the multigrid built so far; < 0: none. 1 with more test

@@ -284,7 +284,7 @@ static qk_status_t make_plan(const loading_t *in, qk_loaded_t *s, const qk_actio
                                  .on_host = s->ops->host_memory,
                                  .deflate = s->ndeflate,
                                  .mg = mg ? &s->mg_params : NULL};
-  const int nvec = s->mg_params.level[0].nvec, together = s->mg_params.together;
+  const int nvec = s->mg_params.level[0].nvec, ntest = s->mg_params.level[0].ntest;
   if (status == QK_OK)
     status = mg ? qk_plan_fit_vectors(&input, &in->load->mg, s->ops->tuning, s->memory_free,
                                       &s->mg_params, &s->plan, in->err)
@@ -294,7 +294,9 @@ static qk_status_t make_plan(const loading_t *in, qk_loaded_t *s, const qk_actio
   if (status != QK_OK) return status;
   if (s->mg_params.level[0].nvec < nvec && qk_comm_rank(in->comm) == 0)
     qk_info("setup", "%d null vectors: %d would not fit", s->mg_params.level[0].nvec, nvec);
-  if (mg && s->mg_params.together != together && qk_comm_rank(in->comm) == 0)
+  if (mg && s->mg_params.level[0].ntest < ntest && qk_comm_rank(in->comm) == 0)
+    qk_info("setup", "%d test vectors: %d would not fit", s->mg_params.level[0].ntest, ntest);
+  if (mg && s->mg_params.together > in->load->mg.together && qk_comm_rank(in->comm) == 0)
     qk_info("setup", "null vectors are made %d at a time: all would not fit",
             s->mg_params.together);
   if (s->plan.parts == 0 && qk_comm_rank(in->comm) == 0)

@@ -544,7 +544,7 @@ static qk_status_t fit_together(const qk_plan_input_t *input, const qk_mg_params
                                 qk_plan_t *plan, qk_err_t *err) {
   qk_mg_params_t p = *given;
   qk_status_t status = fit_params(input, &p, tuning, free, mg, plan, err);
-  if (status == QK_DEVICE_MEMORY && given->level[0].ntest == 0 && p.together == 0) {
+  if (status == QK_DEVICE_MEMORY && given->level[0].ntest == 0 && p.together <= 0) {
     p.level[0].ntest = mg->level[0].nvec;
     status = fit_params(input, &p, tuning, free, mg, plan, err);
   }

@@ -295,21 +295,24 @@ Test(setup, a_refusal_proposes_what_would_fit) {
 Test(setup, vectors_come_in_turns_and_are_fewer_where_more_do_not_fit) {
   qk_load_t load = a_load("builtin:weak:8x8x8x8:1", "bicgstab", QK_SINGLE, 1);
   loaded_t l = must_load(&load);
-  const qk_mg_params_t open = {0}, said = {.together = -1, .level = {{.nvec = 32}}};
+  const qk_mg_params_t open = {0}, said = {.together = -1, .level = {{.nvec = 32, .ntest = 64}}};
   qk_mg_params_t mg = open;
   qk_action_params_t op = params_wilson(0.05, 1, -1);
   op.want[QK_HALF] = false;
   qk_plan_input_t in = plan_input(l.setup, &op, &mg, 1);
-  qk_plan_t more, turns, plan;
+  qk_plan_t more, fewer, turns, plan;
   qk_err_t err = {0};
   cr_assert_eq(qk_mg_params_complete(in.geom, &qk_tuning_gpu, &mg, &err), QK_OK);
   qk_plan_make(&in, &more);
   cr_expect_eq(qk_plan_fit_vectors(&in, &open, &qk_tuning_gpu, more.setup, &mg, &plan, &err),
                QK_OK);
-  cr_expect(mg.level[0].nvec == 32 && mg.together == 0);
-  cr_expect_eq(qk_plan_fit_vectors(&in, &open, &qk_tuning_gpu, more.setup - 1, &mg, &turns, &err),
+  cr_expect(mg.level[0].nvec == 32 && mg.level[0].ntest == 64 && mg.together == 0);
+  cr_expect_eq(qk_plan_fit_vectors(&in, &open, &qk_tuning_gpu, more.setup - 1, &mg, &fewer, &err),
                QK_OK);
-  cr_expect(mg.level[0].nvec == 32 && mg.together == 8 && turns.setup < more.setup);
+  cr_expect(mg.level[0].nvec == 32 && mg.level[0].ntest == 32 && mg.together == 0);
+  cr_expect_eq(qk_plan_fit_vectors(&in, &open, &qk_tuning_gpu, fewer.setup - 1, &mg, &turns, &err),
+               QK_OK);
+  cr_expect(mg.level[0].nvec == 32 && mg.together == 8 && turns.setup < fewer.setup);
   cr_expect_eq(qk_plan_fit_vectors(&in, &open, &qk_tuning_gpu, turns.setup - 1, &mg, &plan, &err),
                QK_OK);
   cr_expect(mg.level[0].nvec == QK_MG_VECTORS_FEW && plan.setup < turns.setup);
