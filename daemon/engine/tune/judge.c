@@ -9,10 +9,14 @@ static int by_size(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-double qk_tune_median(const double *v, int n) {
-  double sorted[64];
+void qk_tune_sort(const double *v, int n, double *sorted) {
   memcpy(sorted, v, (size_t)n * sizeof *v);
   qsort(sorted, (size_t)n, sizeof *sorted, by_size);
+}
+
+double qk_tune_median(const double *v, int n) {
+  double sorted[QK_TUNE_TIMES];
+  qk_tune_sort(v, n, sorted);
   return n % 2 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2;
 }
 

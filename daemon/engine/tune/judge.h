@@ -12,7 +12,7 @@
 
 #include <stdbool.h>
 
-enum { QK_TUNE_TURNS = 5, QK_TUNE_TURNS_LEAST = 2 };
+enum { QK_TUNE_TURNS = 5, QK_TUNE_TURNS_LEAST = 2, QK_TUNE_TIMES = 64 };
 
 /* Less is never called a gain. */
 #define QK_TUNE_LEAST_GAIN 0.01
@@ -37,7 +37,9 @@ typedef struct qk_tune_verdict {
   qk_tune_part_t by; /* what has more weight in the gain, or in the loss */
 } qk_tune_verdict_t;
 
-double qk_tune_median(const double *v, int n); /* n: 1 .. 64 */
+/* n: 1 .. QK_TUNE_TIMES */
+void qk_tune_sort(const double *v, int n, double *sorted);
+double qk_tune_median(const double *v, int n);
 /* noise: spread of the defaults before. At least one turn of each. */
 void qk_tune_judge(const qk_tune_turns_t *defaults, const qk_tune_turns_t *settings, double noise,
                    double solves, qk_tune_verdict_t *verdict);

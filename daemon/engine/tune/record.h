@@ -45,7 +45,7 @@ typedef struct qk_tune_record {
   qk_mg_params_t params;           /* the same */
   qk_tune_outcome_t outcome;
   double seconds; /* a right-hand side, of a block; GOOD: > 0 */
-  double spread;  /* (most - least) / median of the block's solves; < 0: there was one */
+  double spread;  /* of the block's solves (trial.h); < 0: there was one */
   double alone;   /* seconds of a right-hand side by itself; < 0: not measured */
   double setup_seconds, iterations, residual;
   int64_t bytes; /* device memory, of a rank */

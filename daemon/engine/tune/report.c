@@ -16,8 +16,9 @@ static double cost_of(const qk_study_t *s, const qk_tune_record_t *r) {
   return qk_tune_cost(r->seconds, r->setup_seconds, s->options->solves);
 }
 
-static bool is_turn(const qk_tune_record_t *r) {
-  return strncmp(r->what, "turn ", 5) == 0;
+/* Of settings that the table has from the search. */
+static bool is_again(const qk_tune_record_t *r) {
+  return strncmp(r->what, "turn ", 5) == 0 || strcmp(r->what, "the best again") == 0;
 }
 
 /* ---- the verdict ----------------------------------------------------------------------------- */
@@ -54,6 +55,9 @@ static void nothing_better(const qk_study_t *s, char *text, size_t size) {
              "nothing better than the defaults was found: in turns with them the best takes %s, "
              "the noise is %.1f %%",
              much, 100 * s->verdict.noise);
+  } else if (s->spoiled) {
+    snprintf(text, size,
+             "nothing better than the defaults was found: the comparison with the best failed");
   } else if (other) {
     more_or_less(1 - cost_of(s, other) / cost_of(s, &s->defaults), much);
     snprintf(text, size,
@@ -106,14 +110,14 @@ static void print_sides(const qk_study_t *s, FILE *out, const char *before) {
 
 /* ---- table ----------------------------------------------------------------------------------- */
 
-/* Indices of trials that work, the cheapest first, the last measurement of each settings. */
+/* Indices of trials that work, the cheapest first, settings as they were last measured by the search. */
 static int sort_trials(const qk_study_t *s, int *order) {
   int n = 0;
   for (int i = 0; i < s->seen.nrecord; i++) {
     const qk_tune_record_t *r = &s->seen.record[i];
-    bool last = isfinite(cost_of(s, r)) && !is_turn(r);
+    bool last = isfinite(cost_of(s, r)) && !is_again(r);
     for (int j = i + 1; j < s->seen.nrecord && last; j++)
-      last = is_turn(&s->seen.record[j]) || strcmp(s->seen.record[j].settings, r->settings) != 0;
+      last = is_again(&s->seen.record[j]) || strcmp(s->seen.record[j].settings, r->settings) != 0;
     if (!last) continue;
     int at = n++;
     for (; at > 0 && cost_of(s, &s->seen.record[order[at - 1]]) > cost_of(s, r); at--)

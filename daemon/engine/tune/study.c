@@ -59,11 +59,10 @@ static double measure_defaults(qk_study_t *s, qk_mg_params_t *params) {
   const qk_trial_plan_t plan = {.repeats = 5, .keen = INFINITY, .stop = INFINITY};
   qk_study_trial_t how = {.what = "defaults", .plan = plan, .silent = true};
   how.plan.repeats = 1;
-  const double first = qk_study_trial(s, params, &how, &s->defaults);
+  qk_study_trial(s, params, &how, NULL);
   how.silent = false;
   how.plan = plan;
   how.plan.anew = true;
-  if (!isfinite(first)) how.plan.repeats = 1; /* to be told and recorded */
   const double start = qk_clock_now(), cost = qk_study_trial(s, params, &how, &s->defaults);
   s->wall_defaults = qk_clock_now() - start;
   qk_err_t why = {0};
@@ -197,6 +196,7 @@ static void compare(qk_study_t *s, qk_mg_params_t *defaults, qk_mg_params_t *bes
   const double first =
       qk_tune_cost(s->defaults.seconds, s->defaults.setup_seconds, s->options->solves);
   if (s->compared) s->drift = s->verdict.defaults.cost / first - 1;
+  s->spoiled = !s->compared;
   s->end = s->compared && s->verdict.better ? QK_STUDY_BETTER : QK_STUDY_DEFAULTS;
 }
 
@@ -241,6 +241,7 @@ qk_status_t qk_study_run(qk_study_t *s, qk_err_t *err) {
   s->began = qk_clock_now();
   s->drift = NAN;
   s->least = INFINITY;
+  qk_study_catch_signals();
   qk_status_t status = qk_study_read(s, err);
   if (status == QK_OK && !s->options->has_start)
     status = qk_trial_complete(&s->trial, &defaults, err);
@@ -257,6 +258,7 @@ qk_status_t qk_study_run(qk_study_t *s, qk_err_t *err) {
                                    .again = cost_again,
                                    .time_left = search_time_left};
   if (s->failed == QK_OK && best.nlevel > 0) least = qk_tune_run(&search, &best, least);
+  qk_study_tell_signal(s);
   if (s->failed == QK_OK) status = conclude(s, first, least, &defaults, &best, err);
   return s->failed != QK_OK ? s->failed : status;
 }

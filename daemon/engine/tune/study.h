@@ -27,15 +27,16 @@ typedef struct qk_study {
   qk_tune_case_t of;
   int mine; /* its number in the book */
   qk_tune_file_t file;
-  double began, wall_defaults, wall_best;
-  int ntrial, nknown; /* made; not made again */
-  qk_status_t failed; /* what ends the run; err says why */
+  double began, wall_defaults, wall_best; /* seconds; those that a trial takes */
+  int ntrial, nknown;                     /* made; not made again */
+  qk_status_t failed;                     /* what ends the run; err says why */
   qk_err_t *err;
   double noise, least; /* of the defaults; the cost of the best so far */
 
   /* results */
   qk_study_end_t end;
-  bool compared; /* the verdict is there, else `best` is none but the defaults */
+  bool compared; /* the verdict is there */
+  bool spoiled;  /* it is not, as the best or the defaults failed in their first turn */
   qk_tune_verdict_t verdict;
   qk_tune_record_t defaults, best; /* as first measured */
   double drift;                    /* of the cost of the defaults, from first to last; NaN: none */
@@ -55,7 +56,11 @@ typedef struct qk_study_trial {
 } qk_study_trial_t;
 double qk_study_trial(qk_study_t *study, qk_mg_params_t *params, const qk_study_trial_t *how,
                       qk_tune_record_t *record);
-/* Whether less than a part of the budget is gone. */
+/* The first SIGINT or SIGTERM ends the search: there is no time left then. The second one ends the
+ * program. */
+void qk_study_catch_signals(void);
+void qk_study_tell_signal(const qk_study_t *study); /* if there was one */
+/* Whether the budget has more than `reserve` seconds left, by the clock of rank 0. */
 bool qk_study_time_left(qk_study_t *study, double reserve);
 /* Reads the protocol and the files of --from; the case gets its number. */
 qk_status_t qk_study_read(qk_study_t *study, qk_err_t *err);

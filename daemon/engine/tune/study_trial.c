@@ -1,4 +1,5 @@
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,9 +18,29 @@ static void fail(qk_study_t *s, qk_status_t status, const qk_err_t *why) {
   *s->err = *why;
 }
 
+/* ---- the end of the search ------------------------------------------------------------------- */
+
+static volatile sig_atomic_t signalled;
+
+static void note_signal(int number) {
+  (void)number;
+  signalled = 1;
+}
+
+void qk_study_catch_signals(void) {
+  struct sigaction action = {.sa_handler = note_signal, .sa_flags = (int)SA_RESETHAND | SA_RESTART};
+  sigaction(SIGINT, &action, NULL);
+  sigaction(SIGTERM, &action, NULL);
+}
+
+void qk_study_tell_signal(const qk_study_t *s) {
+  if (signalled && s->tool->root)
+    fprintf(stderr, "%s: interrupted: the search ends, the comparison follows\n", s->tool->program);
+}
+
 bool qk_study_time_left(qk_study_t *s, double reserve) {
   const double spent = qk_clock_now() - s->began + reserve;
-  int32_t left = s->failed == QK_OK && spent < s->options->budget;
+  int32_t left = s->failed == QK_OK && !signalled && spent < s->options->budget;
   qk_err_t why = {0};
   const qk_status_t status = qk_comm_bcast(comm_of(s), &left, sizeof left, 0);
   if (status != QK_OK) fail(s, status, &why);

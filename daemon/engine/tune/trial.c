@@ -126,16 +126,15 @@ static void read_slots(const run_t *r, qk_trial_result_t *result) {
   }
 }
 
-/* Median and spread of n times of a solve of `rhs` right-hand sides. */
+/* Median and spread of n times of a solve of `rhs` right-hand sides. Of five and more the least and
+ * the most are left out of the spread: a hiccup of the machine is not its noise. */
 static void summarize(const double *seconds, int n, int rhs, qk_trial_result_t *result) {
+  double sorted[QK_TRIAL_REPEATS];
+  const int left_out = n >= 5 ? 1 : 0;
   const double median = qk_tune_median(seconds, n);
-  double least = INFINITY, most = 0;
-  for (int i = 0; i < n; i++) {
-    least = fmin(least, seconds[i]);
-    most = fmax(most, seconds[i]);
-  }
+  qk_tune_sort(seconds, n, sorted);
   result->seconds = median / rhs;
-  result->spread = n > 1 ? (most - least) / median : -1;
+  result->spread = n > 1 ? (sorted[n - 1 - left_out] - sorted[left_out]) / median : -1;
 }
 
 /* As often as planned, once where it is not worth more; a late or bad solve is the last one. */

@@ -33,7 +33,7 @@ typedef struct qk_trial_result {
   qk_status_t status; /* of the setup, the memory, or the worst RHS */
   bool stopped;       /* seconds and setup_seconds are then only the least that they can be */
   double seconds;     /* a RHS of a block: the median */
-  double spread;      /* (most - least) / median; < 0: there was one solve */
+  double spread;      /* (most - least) / median, of five without these two; < 0: of one solve */
   double alone;       /* seconds of a RHS by itself; < 0: not measured */
   double iterations;  /* outer, mean */
   double residual;    /* |b - M x| / |b|, in double, of the worst RHS */

@@ -25,9 +25,11 @@ class Case:
         self.quarkd, self.quarkctl, self.quark_tune, self.engine = quarkd, quarkctl, quark_tune, os.path.abspath(engine)
         self.folder = tempfile.TemporaryDirectory()
         self.config = os.path.join(self.folder.name, 'tuned.conf')
+        self.protocol = os.path.join(self.folder.name, 'tuned.jsonl')
+        self.done = None
 
-    def tune(self, *args):
-        env = dict(os.environ, OMP_NUM_THREADS='1')
+    def tune(self, *args, **more):
+        env = dict(os.environ, OMP_NUM_THREADS='1', **more)
         return subprocess.run([self.quark_tune, '--backend=cpu', *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                               env=env, timeout=LIMIT)
 
@@ -37,6 +39,11 @@ class Case:
         assert done.returncode in (BETTER, DEFAULTS), done
         assert ('nothing better than the defaults was found' in done.stdout) == (done.returncode == DEFAULTS), done
         return done
+
+    def tuned(self):
+        """A run that several tests look at, with its configuration and its protocol."""
+        self.done = self.done or self.good(*QUICK, '--out=' + self.config, '--protocol=' + self.protocol, SMALL)
+        return self.done
 
     def path(self, name):
         return os.path.join(self.folder.name, name)
@@ -55,6 +62,23 @@ def known(done):
     return [line for line in done.stderr.splitlines() if line.startswith('known ')]
 
 
+def start_and_signal(case, protocol, number):
+    """A run without an end that gets the signal after its fifth trial: its exit status, stdout and stderr."""
+    args = [case.quark_tune, '--backend=cpu', *QUICK, '--trials=1000', '--protocol=' + protocol, SMALL]
+    said = ''
+    with subprocess.Popen(args, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=dict(os.environ, OMP_NUM_THREADS='1')) as run:
+        ended = 0
+        for line in run.stderr:
+            trial = TRIAL.match(line)
+            ended += bool(trial and trial[1].isdigit())
+            said += line
+            if ended == 5:
+                run.send_signal(number)
+                break
+        out, err = run.communicate(timeout=LIMIT)
+        return run.returncode, out, said + err
+
+
 def lines_of(path):
     with open(path, encoding='utf-8') as f:
         return [json.loads(line) for line in f]
@@ -62,7 +86,7 @@ def lines_of(path):
 
 @tap.test
 def the_table_has_the_best_trial_first(case):
-    done = case.good(*QUICK, '--out=' + case.config, SMALL)
+    done = case.tuned()
     head, *rows = done.stdout.splitlines()
     tried = trials(done)
     assert head.split() == 'changed last s per RHS s alone iterations setup s device GB'.split(), head
@@ -78,7 +102,7 @@ def the_table_has_the_best_trial_first(case):
 
 @tap.test
 def the_daemon_takes_the_result_and_solves(case):
-    case.good(*QUICK, '--out=' + case.config, SMALL)
+    case.tuned()
     s = case.settings()
     assert s['gauge'] == SMALL and s['action'] == 'wilson-clover' and float(s['kappa']) == 0.12 and float(s['csw']) == 1.3 and s['boundary'] == '1,1,1,-1'
     assert s['solver'] == 'mg' and s['slots'] == '2' and {'mg-vectors', 'mg-blocks', 'mg-levels', 'mg-smoother'} <= set(s)
@@ -93,17 +117,19 @@ def the_daemon_takes_the_result_and_solves(case):
 
 @tap.test
 def a_result_with_a_wrong_key_is_refused(case):
-    case.good(*QUICK, '--out=' + case.config, SMALL)
-    with open(case.config, 'a', encoding='utf-8') as f:
+    case.tuned()
+    wrong = case.path('wrong.conf')
+    shutil.copy(case.config, wrong)
+    with open(wrong, 'a', encoding='utf-8') as f:
         f.write('mg-vector = 24\n')
-    done = subprocess.run([case.quarkd, '--config=' + case.config, '--listen=tcp://127.0.0.1:0'], stderr=subprocess.PIPE, text=True,
+    done = subprocess.run([case.quarkd, '--config=' + wrong, '--listen=tcp://127.0.0.1:0'], stderr=subprocess.PIPE, text=True,
                           timeout=LIMIT)
     assert done.returncode == CONFIG and 'mg-vector' in done.stderr, done
 
 
 @tap.test
 def json_holds_every_trial(case):
-    done = case.good(*QUICK, '--json', '--out=' + case.config, SMALL)
+    done = case.good(*QUICK, '--json', '--out=' + case.path('json.conf'), SMALL)
     report = json.loads(done.stdout)
     tried = report['trials']
     verdict = report['verdict']
@@ -116,21 +142,14 @@ def json_holds_every_trial(case):
     for t in good:
         assert t['seconds'] > 0 and t['iterations'] > 1 and t['setup_seconds'] >= 0 and t['device_bytes'] > 1e6, t
         assert 0 < t['residual'] <= 1e-8 and abs(t['cost'] - t['seconds'] - t['setup_seconds'] / 1000) < 1e-12, t
-    assert float(case.settings()['slots']) == 2
+    assert os.path.exists(case.path('json.conf'))
 
 
 @tap.test
 def a_run_that_was_killed_goes_on_where_it_was(case):
     protocol = case.path('killed.jsonl')
-    args = [case.quark_tune, '--backend=cpu', *QUICK, '--trials=1000', '--protocol=' + protocol, SMALL]
-    with subprocess.Popen(args, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=dict(os.environ, OMP_NUM_THREADS='1')) as run:
-        ended = 0
-        for line in run.stderr:
-            trial = TRIAL.match(line)
-            ended += bool(trial and trial[1].isdigit())
-            if ended == 5:
-                break
-        run.send_signal(signal.SIGKILL)
+    code, out, _ = start_and_signal(case, protocol, signal.SIGKILL)
+    assert code == -signal.SIGKILL and not out
     before = lines_of(protocol)
     assert len(before) >= 5 and all(line['quark-tune'] == 1 and line['lattice'] == [4, 4, 4, 8] for line in before), before
     with open(protocol, 'a', encoding='utf-8') as f:
@@ -147,11 +166,36 @@ def a_run_that_was_killed_goes_on_where_it_was(case):
 
 
 @tap.test
+def an_interrupted_search_ends_with_its_result(case):
+    protocol = case.path('interrupted.jsonl')
+    code, out, err = start_and_signal(case, protocol, signal.SIGINT)
+    assert code in (BETTER, DEFAULTS) and 'than the defaults' in out, (code, out, err)
+    assert 'interrupted: the search ends' in err and 'turn 1: defaults' in err, err
+    turns = [line['changed'].startswith('turn ') for line in lines_of(protocol)]
+    assert turns == sorted(turns) and turns.count(False) >= 5, turns
+
+
+@tap.test
+def a_trial_without_memory_is_told_and_left_out(case):
+    failed = []
+    for n in (400, 800, 1200):  # in trials, wherever they are
+        protocol = case.path('memory%d.jsonl' % n)
+        done = case.tune(*QUICK, '--trials=3', '--protocol=' + protocol, SMALL, QK_FAULTS='device-alloc:%d' % n)
+        here = [line for line in lines_of(protocol) if line['result'] == 'failed']
+        assert done.returncode in (BETTER, DEFAULTS) and len(here) <= 1, done
+        assert all(line['error'] == 'not enough device memory' and 'seconds' not in line for line in here), here
+        if [line['changed'] for line in here] == ['defaults']:
+            assert done.returncode == BETTER and 'the defaults do not work (not enough device memory)' in done.stdout, done
+        failed += here
+    assert failed
+
+
+@tap.test
 def what_was_measured_of_something_else_is_not_taken_for_this(case):
     protocol = case.path('shared.jsonl')
-    first = case.good(*QUICK, '--protocol=' + protocol, SMALL)
+    first = case.good(*QUICK, '--trials=2', '--protocol=' + protocol, SMALL)
     assert 'best of' not in first.stderr, first
-    other = case.good(*QUICK, '--tol=1e-7', '--protocol=' + protocol, SMALL)
+    other = case.good(*QUICK, '--trials=3', '--tol=1e-7', '--protocol=' + protocol, SMALL)
     lines = lines_of(protocol)
     assert {line['tol'] for line in lines} == {1e-8, 1e-7} and 'best of 4x4x4x8' in other.stderr, other
     assert sum(line['changed'] == 'defaults' for line in lines) == 2, lines
@@ -159,8 +203,8 @@ def what_was_measured_of_something_else_is_not_taken_for_this(case):
 
 @tap.test
 def the_best_of_others_is_tried_first(case):
-    protocol = case.path('others.jsonl')
-    case.good(*QUICK, '--protocol=' + protocol, SMALL)
+    protocol = case.protocol
+    case.tuned()
     done = case.good('--kappa=0.121', '--csw=1.3', '--slots=2', '--tol=1e-8', '--trials=2', '--from=' + protocol, '--from=' + protocol,
                      'builtin:weak:4x4x4x4:1')
     assert [t[0] for t in trials(done)][1:2] == ['best of 4x4x4x8, ' + lines_of(protocol)[0]['device'][:20]], done
@@ -172,8 +216,8 @@ def the_best_of_others_is_tried_first(case):
 
 @tap.test
 def a_protocol_is_shown_the_fastest_first(case):
-    protocol, damaged = case.path('show.jsonl'), case.path('damaged.jsonl')
-    case.good(*QUICK, '--protocol=' + protocol, SMALL)
+    protocol, damaged = case.protocol, case.path('damaged.jsonl')
+    case.tuned()
     lines = lines_of(protocol)
     done = case.tune('--show=' + protocol, '--solves=500')
     assert done.returncode == 0 and not done.stderr, done
@@ -201,7 +245,7 @@ def a_protocol_is_shown_the_fastest_first(case):
 
 @tap.test
 def the_configuration_says_what_was_measured(case):
-    done = case.good(*QUICK, '--out=' + case.config, SMALL)
+    done = case.tuned()
     with open(case.config, encoding='utf-8') as f:
         comments = [line[2:].rstrip('\n') for line in f if line.startswith('# ')]
     assert re.match(r'quark-tune \S+, \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ, 4x4x4x8 on .* \(cpu\), ranks 1x1x1x1: \d+ trials$', comments[0]), comments
