@@ -8,7 +8,8 @@
 
 /* Which levels have the parameter; for some keys text begins with level 1 (mg_text.h). */
 typedef enum where { ALL, FINEST, UPPER, MIDDLE, LAST } where_t;
-typedef enum when { ALWAYS, DEEP, TWISTED } when_t; /* DEEP: three levels or more */
+/* DEEP: three levels or more; RELAXED: the smoother of the level has a relaxation factor. */
+typedef enum when { ALWAYS, DEEP, TWISTED, RELAXED } when_t;
 
 /* Null vectors and aggregates decide most, so they come first; then the cycle, whose trials share a
  * hierarchy; then what makes it good or quick to make, and its depth. Words NULL: aggregates. */
@@ -20,11 +21,13 @@ static const struct {
   const char *words;
 } table[] = {
     {"mg-vectors", UPPER, ALWAYS, true, "16 24 32 48"},
+    {"mg-test-vectors", FINEST, ALWAYS, true, "16 24 32 48 64"},
     {"mg-blocks", UPPER, ALWAYS, false, NULL},
     {"mg-post", UPPER, ALWAYS, true, "2 4 6 8 12 16"},
     {"mg-pre", UPPER, ALWAYS, true, "none 2 4"},
-    {"mg-smoother", UPPER, ALWAYS, false, "mr ca-gcr chebyshev"},
-    {"mg-omega", UPPER, ALWAYS, true, "0.7 0.85 1.0 1.15"},
+    {"mg-smoother", FINEST, ALWAYS, false, "polynomial ca-gcr mr chebyshev"},
+    {"mg-smoother", MIDDLE, ALWAYS, false, "ca-gcr mr chebyshev"},
+    {"mg-omega", UPPER, RELAXED, true, "0.7 0.85 1.0 1.15"},
     {"mg-iterations", MIDDLE, ALWAYS, true, "1 2 3 4 6 8"},
     {"mg-iterations", LAST, ALWAYS, true, "4 8 12 16 24 32"},
     {"mg-deflate", ALL, DEEP, true, "none 16 32 64 128"},
@@ -79,15 +82,29 @@ static void extents_of(const qk_geom_t *geom, const qk_mg_params_t *params, int 
   }
 }
 
+static bool is_wanted(when_t when, const qk_mg_params_t *start, bool twisted, int level) {
+  const qk_smoother_kind_t kind = level >= 0 ? start->level[level].smoother.kind : QK_SMOOTHER_AUTO;
+  switch (when) {
+  case DEEP:
+    return start->nlevel > 2;
+  case TWISTED:
+    return twisted;
+  case RELAXED:
+    return kind == QK_SMOOTHER_MR || kind == QK_SMOOTHER_SCHWARZ;
+  default:
+    return true;
+  }
+}
+
 int qk_tune_axes(const qk_geom_t *geom, const qk_mg_params_t *start, bool twisted,
                  qk_tune_axis_t axis[QK_TUNE_AXES]) {
   int n = 0;
   const int last = start->nlevel - 1;
   for (int i = 0; i < NTABLE; i++) {
     int from, to, extent[4];
-    if ((table[i].when == TWISTED && !twisted) || (table[i].when == DEEP && last < 2)) continue;
     levels_of(table[i].where, last, &from, &to);
     for (int l = from; l <= to; l++) {
+      if (!is_wanted(table[i].when, start, twisted, l)) continue;
       QK_ASSERT(n < QK_TUNE_AXES);
       axis[n] = (qk_tune_axis_t){.key = table[i].key, .level = l, .ordered = table[i].ordered};
       if (table[i].words) {
@@ -108,6 +125,8 @@ int qk_tune_axes(const qk_geom_t *geom, const qk_mg_params_t *start, bool twiste
 static void forget(const qk_tune_axis_t *axis, qk_mg_params_t *params) {
   const bool levels = strcmp(axis->key, "mg-levels") == 0;
   const bool blocks = strcmp(axis->key, "mg-blocks") == 0;
+  if (strcmp(axis->key, "mg-vectors") == 0) params->level[axis->level].ntest = 0;
+  if (strcmp(axis->key, "mg-test-vectors") == 0) params->level[axis->level].setup_passes = 0;
   if (levels) params->deflate = 0;
   for (int l = 0; l < QK_MG_LEVELS_MAX; l++) {
     qk_mg_level_params_t *p = &params->level[l];

@@ -20,8 +20,9 @@ typedef struct qk_tune_axis {
   char word[QK_TUNE_WORDS][QK_TUNE_WORD];
 } qk_tune_axis_t;
 
-/* The axes worth trying on this lattice, in the order of the table; as many for all parameters of
- * so many levels. start: complete parameters. twisted: the operator has a twist (operator.h). */
+/* The axes worth trying on this lattice, in the order of the table. What an axis changes, but for
+ * the number of levels, changes only axes behind it. start: complete parameters. twisted: the
+ * operator has a twist (operator.h). */
 int qk_tune_axes(const qk_geom_t *geom, const qk_mg_params_t *start, bool twisted,
                  qk_tune_axis_t axis[QK_TUNE_AXES]);
 

@@ -110,7 +110,7 @@ static void print_sides(const qk_study_t *s, FILE *out, const char *before) {
 
 /* ---- table ----------------------------------------------------------------------------------- */
 
-/* Indices of trials that work, the cheapest first, settings as they were last measured by the search. */
+/* Indices of trials that work, the cheapest first; settings as the search last measured them. */
 static int sort_trials(const qk_study_t *s, int *order) {
   int n = 0;
   for (int i = 0; i < s->seen.nrecord; i++) {

@@ -5,6 +5,7 @@
 
 #include "daemon/base/clock.h"
 #include "daemon/engine/multigrid/cycle_vectors.h"
+#include "daemon/engine/multigrid/mg_polynomial.h"
 #include "daemon/engine/tune/judge.h"
 
 /* A solve that needs more outer iterations than this is not worth waiting for. */
@@ -28,23 +29,30 @@ static qk_mg_params_t of_setup(const qk_mg_params_t *params) {
   return p;
 }
 
+/* The same vectors under another cycle, which teaches a polynomial smoother anew. */
+static qk_status_t change_cycle(qk_trial_t *t, const qk_mg_params_t *params, qk_err_t *err) {
+  const bool same = memcmp(&t->mg->params, params, sizeof *params) == 0;
+  t->mg->params = *params;
+  return same ? QK_OK : qk_mg_learn_polynomial(t->mg, NULL, NULL, err);
+}
+
 static qk_status_t make_hierarchy(qk_trial_t *t, const qk_mg_params_t *params, bool anew,
                                   double *seconds, qk_err_t *err) {
-  if (t->mg) {
-    qk_mg_params_t have = of_setup(&t->mg->params), want = of_setup(params);
-    *seconds = t->mg->setup_seconds;
-    t->mg->params = *params;
-    if (!anew && memcmp(&have, &want, sizeof have) == 0)
-      return qk_comm_bcast(comm_of(t), seconds, sizeof *seconds, 0);
+  const qk_mg_params_t want = of_setup(params);
+  qk_mg_params_t have = {0};
+  qk_status_t status;
+  if (t->mg) have = of_setup(&t->mg->params);
+  if (t->mg && !anew && memcmp(&have, &want, sizeof have) == 0) {
+    status = change_cycle(t, params, err);
+  } else {
     qk_mg_destroy(t->mg);
     t->mg = NULL;
     qk_work_trim(t->work);
+    status = qk_mg_create(qk_operator_base(t->op), t->work, params, NULL, NULL, &t->mg, err);
   }
-  qk_status_t status =
-      qk_mg_create(qk_operator_base(t->op), t->work, params, NULL, NULL, &t->mg, err);
-  if (status == QK_OK) *seconds = t->mg->setup_seconds;
-  qk_status_t sent = qk_comm_bcast(comm_of(t), seconds, sizeof *seconds, 0);
-  return status != QK_OK ? status : sent;
+  if (status) return status;
+  *seconds = t->mg->setup_seconds;
+  return qk_comm_bcast(comm_of(t), seconds, sizeof *seconds, 0);
 }
 
 static qk_status_t import_noise(const qk_trial_t *t, qk_solver_t *solver, int n) {

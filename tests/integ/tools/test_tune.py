@@ -146,6 +146,16 @@ def json_holds_every_trial(case):
 
 
 @tap.test
+def a_cycle_is_measured_as_on_a_hierarchy_of_its_own(case):
+    """The first run changes the cycle of the hierarchy of the defaults, whose smoother has learned something else. The factor of mu, which this
+    action has none of, makes the second one build another hierarchy, of the same vectors."""
+    reports = [json.loads(case.good('--kappa=0.125', '--csw=1.3', '--slots=2', '--tol=1e-9', '--budget=1000', '--trials=2', '--json', '--start=mg-post=14',
+                                    '--start=mg-twist=' + factor, SMALL).stdout) for factor in ('1', '2')]
+    shared, anew = ([t for t in r['trials'] if t['changed'] == 'start'][0] for r in reports)
+    assert shared['iterations'] == anew['iterations'] and shared['residual'] == anew['residual'], (shared, anew)
+
+
+@tap.test
 def a_run_that_was_killed_goes_on_where_it_was(case):
     protocol = case.path('killed.jsonl')
     code, out, _ = start_and_signal(case, protocol, signal.SIGKILL)

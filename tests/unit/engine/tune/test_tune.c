@@ -12,6 +12,8 @@ static qk_mg_params_t start_point(void) {
     p.level[l].nvec = 24;
     p.level[l].pre = -1;
     p.level[l].post = 8;
+    p.level[l].ntest = 24;
+    p.level[l].smoother.kind = l ? QK_SMOOTHER_CAGCR : QK_SMOOTHER_POLYNOMIAL;
     p.level[l].smoother.omega = 0.85;
     p.level[l].smoother_prec = QK_SINGLE;
     p.level[l].setup_iterations = 100;
@@ -28,6 +30,8 @@ static void complete(qk_mg_params_t *p) {
   if (p->deflate == 0) p->deflate = 32;
   for (int l = 0; l + 1 < p->nlevel; l++) {
     if (p->level[l].nvec == 0) p->level[l] = whole.level[1];
+    if (p->level[l].ntest == 0) p->level[l].ntest = p->level[l].nvec;
+    if (p->level[l].setup_passes == 0) p->level[l].setup_passes = 1;
     if (p->level[l + 1].iterations == 0) p->level[l + 1].iterations = 8;
     for (int mu = 0; mu < 4; mu++)
       if (p->level[l].block[mu] == 0) p->level[l].block[mu] = 2;
@@ -254,6 +258,33 @@ Test(tune, factors_of_mu_are_tried_where_there_is_a_twist) {
     int seen = 0;
     for (int i = 0; i < n; i++) seen += strcmp(axis[i].key, "mg-twist") == 0;
     cr_expect_eq(seen, twisted);
+  }
+}
+
+Test(tune, relaxation_factors_are_tried_of_smoothers_that_have_one) {
+  qk_tune_axis_t axis[QK_TUNE_AXES];
+  qk_mg_params_t p = start_point();
+  for (int relaxed = 0; relaxed < 2; relaxed++) {
+    if (relaxed) p.level[1].smoother.kind = QK_SMOOTHER_MR;
+    const int n = qk_tune_axes(&geom, &p, false, axis);
+    int seen = 0;
+    for (int i = 0; i < n; i++) seen += strcmp(axis[i].key, "mg-omega") == 0 && axis[i].level == 1;
+    cr_expect_eq(seen, relaxed);
+  }
+}
+
+/* As many test vectors as before may be fewer than vectors. */
+Test(tune, test_vectors_are_chosen_anew_for_other_vectors) {
+  qk_tune_axis_t axis[QK_TUNE_AXES];
+  const qk_mg_params_t start = start_point();
+  const int n = qk_tune_axes(&geom, &start, false, axis);
+  for (int i = 0; i < n; i++) {
+    qk_mg_params_t p = start;
+    qk_err_t err = {0};
+    if (strcmp(axis[i].key, "mg-vectors") != 0) continue;
+    cr_assert_eq(qk_tune_put(&axis[i], axis[i].nword - 1, &p, &err), QK_OK);
+    cr_expect_eq(p.level[axis[i].level].ntest, 0);
+    cr_expect_eq(p.level[axis[i].level].nvec, 48);
   }
 }
 
