@@ -19,4 +19,6 @@ const qk_tuning_t qk_tuning_gpu = {.narrow = QK_HALF,
                                    .iterations = 3,
                                    .last_iterations = 32,
                                    .deflated_iterations = 6,
-                                   .deflate = 128};
+                                   .deflate = 128,
+                                   .last_least = 128,
+                                   .last_most = 1024};

@@ -23,6 +23,9 @@ typedef struct qk_tuning {
   int last_iterations;     /* on the coarsest level ... */
   int deflated_iterations; /* ... and where it is deflated */
   int deflate;             /* vectors of that, beyond two levels */
+  /* Where the number of levels is chosen, a coarse lattice of last_least .. last_most sites is the
+   * last and deflated, also as the second: launches of a third would cost more than it saves. */
+  int last_least, last_most;
 } qk_tuning_t;
 
 extern const qk_tuning_t qk_tuning_cpu, qk_tuning_gpu;

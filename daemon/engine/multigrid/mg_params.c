@@ -140,6 +140,12 @@ static qk_status_t check_upper(const qk_geom_t *geom, int level, const qk_mg_lev
 
 /* ---- all levels ------------------------------------------------------------------------------ */
 
+/* A coarse lattice that needs none below it. */
+static bool is_last(const qk_geom_t *geom, const qk_tuning_t *t) {
+  const int64_t sites = geom->volume;
+  return sites >= t->last_least && sites <= t->last_most;
+}
+
 /* Blocks, vectors and the number of levels. geom: of each level. */
 static qk_status_t complete_geometry(qk_mg_params_t *p, const qk_tuning_t *t,
                                      qk_geom_t geom[QK_MG_LEVELS_MAX], qk_err_t *err) {
@@ -151,6 +157,7 @@ static qk_status_t complete_geometry(qk_mg_params_t *p, const qk_tuning_t *t,
   for (p->nlevel = 1; p->nlevel < most; p->nlevel++) {
     const int l = p->nlevel - 1;
     qk_mg_level_params_t *level = &p->level[l];
+    if (choose && l > 0 && is_last(&geom[l], t)) break;
     if (!choose_block(&geom[l], l, level->block)) {
       if (choose && l > 0) break;
       return no_aggregates(&geom[l], l, err);
@@ -170,14 +177,14 @@ static qk_status_t complete_geometry(qk_mg_params_t *p, const qk_tuning_t *t,
   return QK_OK;
 }
 
-/* With more than two levels the coarsest one is cheap to deflate, and expensive to solve without
- * deflation near the critical mass. */
-static qk_status_t complete_deflation(const qk_geom_t *last, int nlevel, int wanted, int *n,
-                                      qk_err_t *err) {
+/* With more than two levels, or on a small lattice, the coarsest one is cheap to deflate, and
+ * expensive to solve without deflation near the critical mass. */
+static qk_status_t complete_deflation(const qk_geom_t *last, int nlevel, const qk_tuning_t *t,
+                                      int *n, qk_err_t *err) {
   const int possible = qk_lanczos_most(last, QK_LANCZOS_NORMAL);
   const int64_t most = possible < QK_MG_DEFLATE_MAX ? possible : QK_MG_DEFLATE_MAX;
-  const int enough = most / 2 < wanted ? (int)(most / 2) : wanted;
-  default_int(n, nlevel < 3 ? -1 : enough);
+  const int enough = most / 2 < t->deflate ? (int)(most / 2) : t->deflate;
+  default_int(n, nlevel < 3 && !is_last(last, t) ? -1 : enough);
   if (*n >= -1 && *n <= most) return QK_OK;
   return qk_fail(err, QK_BAD_ARGUMENT,
                  "multigrid: %d deflated vectors: -1 (none) to %lld on this coarsest level", *n,
@@ -191,7 +198,7 @@ qk_status_t qk_mg_params_complete(const qk_geom_t *geom, const qk_tuning_t *tuni
   level[0] = *geom;
   qk_status_t status = complete_geometry(&p, tuning, level, err);
   if (status) return status;
-  status = complete_deflation(&level[p.nlevel - 1], p.nlevel, tuning->deflate, &p.deflate, err);
+  status = complete_deflation(&level[p.nlevel - 1], p.nlevel, tuning, &p.deflate, err);
   if (status) return status;
   for (int l = 0; l + 1 < p.nlevel; l++) {
     complete_upper(l, p.nlevel, tuning, &p.level[l]);

@@ -57,7 +57,7 @@ Test(mg_params, blocks_are_near_four_then_two) {
 
 Test(mg_params, completion_is_final_and_knows_the_backend) {
   qk_comm_t *comm = self();
-  qk_geom_t g = geometry(comm, 16, 16, 16, 32);
+  qk_geom_t g = geometry(comm, 32, 32, 32, 64);
   for (int gpu = 0; gpu < 2; gpu++) {
     qk_mg_params_t p = {0}, again;
     cr_assert(qk_mg_params_complete(&g, gpu ? &qk_tuning_gpu : &qk_tuning_cpu, &p, NULL) == QK_OK);
@@ -83,6 +83,33 @@ Test(mg_params, completion_is_final_and_knows_the_backend) {
   qk_mg_params_t p = {.nlevel = 2, .level = {{.pre = -1, .nvec = 32}}};
   cr_assert(qk_mg_params_complete(&g, &qk_tuning_cpu, &p, NULL) == QK_OK);
   cr_expect(p.nlevel == 2 && p.level[0].pre == -1 && p.level[0].nvec == 32 && p.level[0].post > 0);
+  qk_comm_destroy(comm);
+}
+
+/* A small coarse lattice is the last one on a GPU, and deflated. */
+Test(mg_params, a_small_coarse_lattice_is_the_last_where_launches_count) {
+  static const struct {
+    int dims[4], nlevel, deflate, iterations;
+  } cases[] = {{{16, 16, 16, 32}, 2, 128, 6},
+               {{16, 16, 16, 64}, 2, 128, 6},
+               {{24, 24, 24, 48}, 3, 128, 6},
+               {{8, 8, 8, 16}, 2, -1, 32}};
+  qk_comm_t *comm = self();
+  for (int k = 0; k < 4; k++) {
+    const int *d = cases[k].dims;
+    qk_geom_t g = geometry(comm, d[0], d[1], d[2], d[3]);
+    qk_mg_params_t p = {0}, cpu = {0}, three = {.nlevel = 3};
+    cr_assert(qk_mg_params_complete(&g, &qk_tuning_gpu, &p, NULL) == QK_OK);
+    cr_expect_eq(p.nlevel, cases[k].nlevel, "case %d: %d levels", k, p.nlevel);
+    cr_expect_eq(p.deflate, cases[k].deflate, "case %d: %d vectors", k, p.deflate);
+    cr_expect_eq(p.level[p.nlevel - 1].iterations, cases[k].iterations, "case %d", k);
+    cr_assert(qk_mg_params_complete(&g, &qk_tuning_cpu, &cpu, NULL) == QK_OK);
+    cr_expect_eq(cpu.nlevel, k < 3 ? 3 : 2);
+    if (k < 3) {
+      cr_assert(qk_mg_params_complete(&g, &qk_tuning_gpu, &three, NULL) == QK_OK);
+      cr_expect(three.nlevel == 3 && three.deflate == 128, "what is asked for is made");
+    }
+  }
   qk_comm_destroy(comm);
 }
 
