@@ -31,6 +31,30 @@ static void print_applied(qk_rig_t *rig) {
   qk_free(in);
 }
 
+/* The residual of the system from its source. */
+static void print_residual(qk_rig_t *rig) {
+  double *v = rig_vector(rig);
+  qk_field_t *b, *x, *full;
+  rig_must(qk_work_reserve(rig->work, QK_DOUBLE, 1, QK_FULL, &b), "source", NULL);
+  rig_must(qk_work_reserve(rig->work, QK_DOUBLE, 1, QK_FULL, &full), "field", NULL);
+  rig_must(qk_work_reserve(rig->work, QK_DOUBLE, 1, rig->op->system, &x), "solution", NULL);
+  rig_random(rig, 6, v);
+  rig_import(rig, full, 0, v);
+  qk_dev_blas(rig->op->dev, QK_BLAS_COPY,
+              (qk_blas_args_t){.f = {x->v, qk_field_parity(full, rig->op->system)}});
+  rig_random(rig, 7, v);
+  rig_import(rig, b, 0, v);
+  qk_field_t r = {.dev = full->dev, .v = qk_field_parity(full, rig->op->system)};
+  qk_dev_blas(rig->op->dev, QK_BLAS_ZERO, (qk_blas_args_t){.f = {full->v}});
+  rig_must(rig->op->ops->residual_system(rig->op, &r, x, b), "residual", NULL);
+  rig_export(rig, full, 0, v);
+  line(rig, "norm2_residual_system", rig_norm2(rig, v));
+  qk_work_release(rig->work, x);
+  qk_work_release(rig->work, full);
+  qk_work_release(rig->work, b);
+  qk_free(v);
+}
+
 /* Links smeared in each way, and a block of sources smeared with them:
  * plaquettes, norms, a product. */
 static void print_smeared(qk_rig_t *rig, const char *spec, int halo) {
@@ -127,12 +151,16 @@ int main(int argc, char **argv) {
   print_smeared(&rig, "hyp:0.6,0.5,0.2,2", 2);
   rig_operator(&rig, 0.1, 0, -1);
   print_applied(&rig);
+  print_residual(&rig);
   rig_action(&rig, "wilson-clover;mass=0.1;csw=1.2;hop=0.4,0.5,0.6,1;links=slinc:0.1,1", -1);
   print_applied(&rig);
+  print_residual(&rig);
   rig_action(&rig, "twisted-clover;mass=0.1;mu=0.3;csw=1.2;links=hex:0.95,0.76,0.38,1", -1);
   print_applied(&rig);
+  print_residual(&rig);
   rig_operator(&rig, 0.1, 1.2, -1);
   print_applied(&rig);
+  print_residual(&rig);
   print_solved(&rig, "bicgstab", QK_DOUBLE, 1);
   print_solved(&rig, "bicgstab", QK_SINGLE, 3);
   print_solved(&rig, "gcr", QK_HALF, 9);
