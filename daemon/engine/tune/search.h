@@ -20,8 +20,8 @@ typedef struct qk_tune_search {
   /* Completes the parameters and returns their cost, or, of what is worse than `least`, a number
    * that is above that and below the cost. what: how they differ from the best so far. */
   double (*cost)(void *arg, qk_mg_params_t *params, const char *what, double least);
-  /* The cost of the best so far, measured anew. Machines get faster and slower, so a gain counts
-   * only if it is one over what the best costs now. */
+  /* The cost of the best so far, measured anew: before the best moves, so that a machine that got
+   * faster is no gain, and after every few trials, so that one that got slower hides none. */
   double (*again)(void *arg, const qk_mg_params_t *best);
   bool (*time_left)(void *arg);
 } qk_tune_search_t;
