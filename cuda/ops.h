@@ -25,6 +25,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "cuda/coherent_ops.h"
 #include "cuda/fifth_ops.h"
 #include "cuda/gauge_ops.h"
 #include "cuda/linkfield_ops.h"

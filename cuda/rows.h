@@ -1,8 +1,8 @@
 /*
  * rows.h: the kernels of a backend, a row each. From the rows come the entries of qk_ops_t (ops.h),
  * their declarations (kernels.h) and the table of a backend (table.h). What a kernel computes
- * stands at its arguments in ops.h, gauge_ops.h, linkfield_ops.h, mg_ops.h, project_ops.h and
- * vector_block_ops.h; README.md lists all of them with their formulas.
+ * stands at its arguments in ops.h, coherent_ops.h, gauge_ops.h, linkfield_ops.h, mg_ops.h,
+ * project_ops.h and vector_block_ops.h; README.md lists all of them with their formulas.
  */
 #ifndef QK_CUDA_ROWS_H
 #define QK_CUDA_ROWS_H
@@ -82,7 +82,9 @@
   X(basis_axpy, qk_basis_args_t)                                                                   \
   X(basis_rotate, qk_basis_args_t)                                                                 \
   X(sites_get, qk_sites_args_t)                                                                    \
-  X(sites_set, qk_sites_args_t)
+  X(sites_set, qk_sites_args_t)                                                                    \
+  X(coherent_restrict, qk_coherent_args_t)                                                         \
+  X(coherent_prolong, qk_coherent_args_t)
 
 #define QK_KERNELS(X)                                                                              \
   QK_WILSON_KERNELS(X)                                                                             \
