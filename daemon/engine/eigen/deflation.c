@@ -16,7 +16,8 @@ struct qk_deflation {
   int n, nblock;
   qk_field_t *block[BLOCKS], *image[BLOCKS]; /* image[0] NULL: there are none */
   double value[QK_EIGEN_MAX], residual[QK_EIGEN_MAX];
-  int nrhs; /* prepared */
+  qk_compressed_t *compressed; /* in place of blocks */
+  int nrhs;                    /* prepared */
   double *c,
       *c_host; /* [vectors][nrhs] complex, on the device, and pinned where ranks add them up */
 };
@@ -41,6 +42,9 @@ int qk_deflation_fit(const qk_geom_t *geom, qk_subset_t system, qk_prec_t store,
   return n;
 }
 
+bool qk_deflation_is_compressed(const qk_deflation_t *d) {
+  return d->compressed != NULL;
+}
 int qk_deflation_count(const qk_deflation_t *d) {
   return d->n;
 }
@@ -62,6 +66,7 @@ void qk_deflation_destroy(qk_deflation_t *d) {
   if (d->c_host) d->dev->ops->free_host(d->dev->ctx, d->c_host);
   if (d->c) d->dev->ops->free(d->dev->ctx, d->c);
   qk_work_destroy(d->packed);
+  qk_compressed_destroy(d->compressed);
   for (int b = d->nblock - 1; b >= 0; b--) {
     qk_field_destroy(d->image[b]);
     qk_field_destroy(d->block[b]);
@@ -178,6 +183,24 @@ qk_status_t qk_deflation_create_of(qk_operator_t *op, qk_work_t *work, const qk_
   return QK_OK;
 }
 
+qk_status_t qk_deflation_create_compressed(qk_operator_t *op, qk_work_t *work, qk_compressed_t *set,
+                                           qk_prec_t store, qk_deflation_t **deflation,
+                                           qk_err_t *err) {
+  qk_deflation_t *d = qk_calloc(1, sizeof *d);
+  const qk_status_t there = qk_comm_agree(op->dev->geom->comm, d ? QK_OK : QK_NO_MEMORY, err);
+  const qk_status_t status = there ? there : qk_compressed_prepare(set, store, err);
+  if (status) {
+    qk_free(d);
+    qk_compressed_destroy(set);
+    return status;
+  }
+  *d = (qk_deflation_t){.op = op, .work = work, .dev = op->dev, .compressed = set};
+  qk_flat_init(&d->flat, op->dev);
+  set_values(d, qk_compressed_count(set), qk_compressed_values(set), qk_compressed_residuals(set));
+  *deflation = d;
+  return QK_OK;
+}
+
 qk_status_t qk_deflation_create(qk_operator_t *op, qk_work_t *work,
                                 const qk_lanczos_params_t *params, qk_prec_t store,
                                 qk_progress_fn *progress, void *arg, qk_deflation_t **deflation,
@@ -235,7 +258,7 @@ static qk_status_t reserve_scalars(qk_deflation_t *d) {
 }
 
 static qk_status_t reserve(qk_deflation_t *d, int nrhs, qk_field_t **x, qk_field_t **r) {
-  qk_status_t status = reserve_scalars(d);
+  qk_status_t status = d->compressed ? QK_OK : reserve_scalars(d);
   if (status) return status;
   status = qk_field_create(d->dev, QK_SINGLE, nrhs, d->op->system, r);
   return status ? status : qk_field_create(d->dev, QK_SINGLE, nrhs, d->op->system, x);
@@ -337,7 +360,9 @@ static void project_slices(qk_deflation_t *d, qk_field_t *x, const qk_field_t *y
 static void apply_single(qk_deflation_t *d, qk_field_t *x, const qk_field_t *r) {
   qk_field_t *y = qk_work_take(d->work, QK_SINGLE, qk_field_nrhs(x), d->op->system);
   if (qk_dev_ok(d->dev)) qk_dev_note(d->dev, d->op->ops->apply_system(d->op, y, r, true, NULL));
-  if (d->packed)
+  if (d->compressed)
+    qk_compressed_apply(d->compressed, x, y);
+  else if (d->packed)
     project_slices(d, x, y);
   else
     project(d, x, y);

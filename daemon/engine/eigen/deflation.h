@@ -10,7 +10,8 @@
  *
  * Shapes: fields of the operator's system, any ncomp; vectors in single, or half on level 0, in
  * blocks of up to 64 columns. Memory: qk_deflation_bytes. Cost of apply: one Mhat^+ and two passes
- * over the vectors for each eight RHS. Collective except bytes and fit.
+ * over the vectors for each eight RHS; of compressed vectors, which then also waits, as
+ * compressed.h says. Collective except bytes and fit.
  *
  * With the images u_i = Mhat v_i / sqrt(l_i) as well, twice the memory, reduce does the same and
  * makes the residual without an operator:  x = sum_i v_i (u_i, r) / sqrt(l_i),  Mhat x = sum_i u_i
@@ -20,7 +21,7 @@
 #define QK_ENGINE_DEFLATION_H
 
 #include "daemon/base/progress.h"
-#include "daemon/engine/eigen/lanczos.h"
+#include "daemon/engine/eigen/compressed.h"
 
 typedef struct qk_deflation qk_deflation_t;
 
@@ -41,6 +42,11 @@ qk_status_t qk_deflation_create_of(qk_operator_t *op, qk_work_t *work, const qk_
 qk_status_t qk_deflation_create_from(qk_operator_t *op, qk_work_t *work, int n, const double *value,
                                      const double *residual, qk_field_t **block,
                                      qk_deflation_t **deflation, qk_err_t *err);
+/* From coefficients of a basis (compressed.h), in single, which it takes, also on failure;
+ * `store` is that of the basis. There are no blocks of vectors then. */
+qk_status_t qk_deflation_create_compressed(qk_operator_t *op, qk_work_t *work, qk_compressed_t *set,
+                                           qk_prec_t store, qk_deflation_t **deflation,
+                                           qk_err_t *err);
 void qk_deflation_destroy(qk_deflation_t *deflation); /* NULL-safe */
 
 /* Reserves everything that apply needs for blocks of up to nrhs. apply then allocates nothing,
@@ -57,6 +63,9 @@ qk_status_t qk_deflation_keep_images(qk_deflation_t *deflation);
 /* x as apply makes it, but for rounding, and r -= Mhat x; fields in single. Needs the images. */
 qk_status_t qk_deflation_reduce(qk_deflation_t *deflation, qk_field_t *x, qk_field_t *r);
 
+/* Of coefficients: what it takes out of a residual comes back before the vectors' precision is
+ * reached, and the directions of an iteration do not know of it. */
+bool qk_deflation_is_compressed(const qk_deflation_t *deflation);
 int qk_deflation_count(const qk_deflation_t *deflation);
 const double *qk_deflation_values(const qk_deflation_t *deflation);
 const double *qk_deflation_residuals(const qk_deflation_t *deflation);

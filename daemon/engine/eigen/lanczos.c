@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "daemon/base/mem.h"
+#include "daemon/engine/eigen/chebyshev.h"
 #include "daemon/engine/eigen/hermitian.h"
 #include "daemon/engine/eigen/lanczos_basis.h"
 #include "daemon/engine/eigen/lanczos_params.h"
@@ -159,15 +160,25 @@ static void sort(double *v, int n) {
     }
 }
 
+/* Rayleigh quotients of A. Within a basis they have too much of high modes: it is its polynomial
+ * that tells eigenvalues there. */
+static qk_status_t quotients(lanczos_t *l, double *value) {
+  const qk_chebyshev_params_t p = {l->p.order, l->p.window, l->p.top};
+  qk_status_t status = QK_OK;
+  for (int i = 0; l->p.within && i < l->keep * B; i++)
+    value[i] = qk_chebyshev_inverse(&p, l->theta[i]);
+  for (int b = 0; !l->p.within && b < l->keep && !status; b++)
+    status = qk_lanczos_basis_rayleigh(&l->k, l->k.v[b], value + b * B);
+  return status;
+}
+
 /* Checks whether the window suits the eigenvalues found. If not, it sets a better one and folds
  * the Ritz vectors, which the caller has rotated to the front, into one block to start from. */
 static qk_status_t move_window(lanczos_t *l, bool *moved) {
   qk_lanczos_basis_t *k = &l->k;
   double value[QK_LANCZOS_SPACE];
-  qk_status_t status = QK_OK;
   *moved = false;
-  for (int b = 0; b < l->keep && !status; b++)
-    status = qk_lanczos_basis_rayleigh(k, k->v[b], value + b * B);
+  qk_status_t status = quotients(l, value);
   if (status) return status;
   sort(value, l->keep * B);
   double last = value[l->p.n - 1];
@@ -223,7 +234,7 @@ static qk_status_t begin(lanczos_t *l) {
     clear_projection(l);
   }
   if (status) return status;
-  if (!l->fixed_window) l->p.window = first_window * l->p.top;
+  if (!l->fixed_window && !(l->p.within && l->p.window > 0)) l->p.window = first_window * l->p.top;
   begin_extension(l, 0);
   return QK_OK;
 }
@@ -338,15 +349,21 @@ static qk_status_t rayleigh_ritz(lanczos_t *l) {
   return status;
 }
 
+/* Within a basis: of a polynomial of A. */
+static bool is_good(const lanczos_t *l, int i, double limit) {
+  if (l->p.within) return i < l->done;
+  return l->report[i] <= l->p.accept * limit && (l->p.kind != QK_LANCZOS_NORMAL || l->theta[i] > 0);
+}
+
 /* The wanted vectors that are good, to the front, and out of the basis. */
 static qk_status_t collect(lanczos_t *l, qk_eigen_t *e) {
   qk_lanczos_basis_t *k = &l->k;
-  const bool gamma5 = l->p.kind == QK_LANCZOS_GAMMA5, positive = l->p.kind == QK_LANCZOS_NORMAL;
-  const double limit = gamma5 ? sqrt(l->p.top) : l->p.top; /* of A, of H */
+  const double limit = /* of A, of H */
+      l->p.kind == QK_LANCZOS_GAMMA5 ? sqrt(l->p.top) : l->p.top;
   const int n = l->keep * B;
   memset(l->q, 0, (size_t)n * (size_t)n * sizeof *l->q);
   for (int i = 0; i < n && e->n < l->p.n; i++) {
-    if (!(l->report[i] <= l->p.accept * limit && (!positive || l->theta[i] > 0))) continue;
+    if (!is_good(l, i, limit)) continue;
     l->q[(size_t)e->n * (size_t)n + (size_t)i] = 1;
     e->value[e->n] = l->theta[i];
     e->residual[e->n] = l->report[i];
@@ -412,7 +429,7 @@ qk_status_t qk_lanczos_create(qk_operator_t *op, qk_work_t *work, const qk_lancz
   lanczos_t *l = qk_calloc(1, sizeof *l);
   if (l) {
     l->p = p;
-    l->fixed_window = p.window > 0;
+    l->fixed_window = p.window > 0 && !p.within;
     l->fixed_order = p.order;
   }
   status = qk_comm_agree(comm, l ? reserve(l, op, work) : QK_NO_MEMORY, NULL);
@@ -490,7 +507,7 @@ static qk_status_t find_vectors(qk_lanczos_t *l, qk_eigen_t **eigen) {
   *eigen = qk_calloc(1, sizeof **eigen);
   qk_status_t status = qk_comm_agree(l->k.dev->geom->comm, *eigen ? QK_OK : QK_NO_MEMORY, NULL);
   if (status) return status;
-  status = rayleigh_ritz(l);
+  status = l->p.within ? QK_OK : rayleigh_ritz(l);
   return status ? status : collect(l, *eigen);
 }
 

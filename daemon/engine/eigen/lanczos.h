@@ -17,7 +17,7 @@
 #define QK_ENGINE_LANCZOS_H
 
 #include "daemon/base/progress.h"
-#include "daemon/engine/eigen/flat.h"
+#include "daemon/engine/eigen/coherent.h"
 #include "daemon/engine/operator/operator.h"
 
 /* QK_LANCZOS_SPACE: vectors of a Krylov space at most. */
@@ -51,12 +51,17 @@ typedef struct qk_lanczos_params {
   /* Makes a full field of noise one that the operator acts on, as a call of an iteration; NULL: any
    * field is. */
   void (*restrict_noise)(const qk_operator_t *op, const qk_field_t *field);
+  /* Of NORMAL: a basis V, in whose space the vectors are to be; NULL: in all of it. They are
+   * coefficients then, eigenvectors of V^+ f(A) V, f the polynomial: `top` is given, `window` is
+   * where the iteration begins, and what eigenvalues and residuals are of A is to be found
+   * (compressed.h). The precision is that of the basis. */
+  const qk_coherent_t *within;
 } qk_lanczos_params_t;
 
 typedef struct qk_eigen {
   int n; /* vectors, in blocks of eight; columns beyond n are zero */
   int nblock;
-  qk_field_t *block[QK_EIGEN_MAX / QK_EIGEN_BLOCK]; /* flat fields (flat.h) ... */
+  qk_field_t *block[QK_EIGEN_MAX / QK_EIGEN_BLOCK]; /* flat fields (flat.h), or coefficients ... */
   qk_flat_t *flat;                                  /* ... which stand on it */
   double value[QK_EIGEN_MAX];                       /* ascending, those of GAMMA5 by modulus */
   double residual[QK_EIGEN_MAX];
@@ -119,5 +124,8 @@ qk_status_t qk_lanczos_has_gamma5(const qk_operator_t *op, qk_err_t *err);
  * operator; all sites for the other kinds. */
 int64_t qk_lanczos_bytes(const qk_geom_t *geom, qk_subset_t system,
                          const qk_lanczos_params_t *params);
+/* The same within a basis of that cut, without the basis. */
+int64_t qk_lanczos_within_bytes(const qk_geom_t *geom, qk_subset_t system,
+                                const qk_lanczos_params_t *params, const qk_coherent_cut_t *cut);
 
 #endif

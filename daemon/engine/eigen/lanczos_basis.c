@@ -16,8 +16,13 @@ static size_t columns(const qk_lanczos_basis_t *k) {
   return (size_t)qk_flat_together(k->flat) * (size_t)k->flat->slices;
 }
 
-static qk_status_t create(const qk_lanczos_basis_t *k, qk_field_t **block) {
+static qk_status_t create_wide(const qk_lanczos_basis_t *k, qk_field_t **block) {
   return qk_field_create(qk_flat_dev(k->flat), k->prec, B, k->system, block);
+}
+
+static qk_status_t create(const qk_lanczos_basis_t *k, qk_field_t **block) {
+  if (!k->within) return create_wide(k, block);
+  return qk_field_create(&k->within->dev, k->prec, B, QK_EVEN, block);
 }
 
 /* Whether a kernel rotates as many blocks in place. */
@@ -43,9 +48,9 @@ static int64_t piece_bytes(int64_t sites, int ncomp, qk_prec_t prec, int nblock)
 }
 
 static qk_status_t reserve_pieces(qk_lanczos_basis_t *k) {
-  const qk_geom_t *geom = k->flat->from->geom;
+  const qk_geom_t *geom = k->within ? &k->within->geom : k->flat->from->geom;
   const int64_t block =
-      (int64_t)qk_field_bytes(geom, k->prec, B, k->system) /
+      (int64_t)qk_field_bytes(geom, k->prec, B, k->within ? QK_EVEN : k->system) /
       (QK_TILE * 2 * geom->ncomp * qk_prec_bytes(k->prec)); /* sites, of all slices and flavours */
   const int64_t bytes = k->nblock * piece_bytes(block, geom->ncomp, k->prec, k->nblock);
   return k->dev->ops->alloc(k->dev->ctx, (size_t)bytes, &k->pieces);
@@ -69,6 +74,7 @@ qk_status_t qk_lanczos_basis_init(qk_lanczos_basis_t *k, qk_operator_t *op, qk_w
                             .prec = params->prec,
                             .kind = params->kind,
                             .restrict_noise = params->restrict_noise,
+                            .within = params->within,
                             .seed = params->seed};
   k->system = k->kind == QK_LANCZOS_NORMAL ? op->system : QK_FULL;
   void *c = NULL, *scalar = NULL, *mask = NULL;
@@ -84,7 +90,9 @@ qk_status_t qk_lanczos_basis_init(qk_lanczos_basis_t *k, qk_operator_t *op, qk_w
   k->scalar = scalar;
   status = k->dev->ops->alloc(k->dev->ctx, B, &mask);
   k->mask = mask;
-  if (!status && k->flat->slices > 1) status = create(k, &k->spare);
+  if (!status && k->flat->slices > 1) status = create_wide(k, &k->spare);
+  for (int i = 0; i < 2 && k->within && !status; i++) status = create_wide(k, &k->wide[i]);
+  if (!status && k->within) status = create(k, &k->coefficients);
   if (!status && !in_place(nblock)) status = reserve_pieces(k);
   for (int i = 0; i <= nblock && !status; i++) status = create(k, &k->v[i]);
   return status;
@@ -92,6 +100,8 @@ qk_status_t qk_lanczos_basis_init(qk_lanczos_basis_t *k, qk_operator_t *op, qk_w
 
 void qk_lanczos_basis_fini(qk_lanczos_basis_t *k) {
   for (int i = k->nblock; i >= 0; i--) qk_field_destroy(k->v[i]);
+  qk_field_destroy(k->coefficients);
+  for (int i = 1; i >= 0; i--) qk_field_destroy(k->wide[i]);
   qk_field_destroy(k->spare);
   if (k->mask) k->dev->ops->free(k->dev->ctx, k->mask);
   if (k->scalar) k->dev->ops->free(k->dev->ctx, k->scalar);
@@ -152,9 +162,9 @@ static double *set_number(qk_lanczos_basis_t *k, int which, double value) {
 
 typedef void pass_t(qk_lanczos_basis_t *k, const void *arg, qk_field_t *out, const qk_field_t *in);
 
-/* A pass over fields of the operator, between blocks of the basis. */
-static void through(qk_lanczos_basis_t *k, pass_t *pass, const void *arg, qk_field_t *out,
-                    const qk_field_t *in) {
+/* A pass over fields of the operator, between flat blocks. */
+static void through_wide(qk_lanczos_basis_t *k, pass_t *pass, const void *arg, qk_field_t *out,
+                         const qk_field_t *in) {
   const int n = qk_flat_together(k->flat);
   if (k->flat->slices == 1) {
     pass(k, arg, out, in);
@@ -168,6 +178,18 @@ static void through(qk_lanczos_basis_t *k, pass_t *pass, const void *arg, qk_fie
   }
   qk_work_release(k->work, to);
   qk_work_release(k->work, from);
+}
+
+/* The same between blocks of the basis. */
+static void through(qk_lanczos_basis_t *k, pass_t *pass, const void *arg, qk_field_t *out,
+                    const qk_field_t *in) {
+  if (!k->within) {
+    through_wide(k, pass, arg, out, in);
+    return;
+  }
+  qk_coherent_prolong(k->within, k->wide[0], in);
+  through_wide(k, pass, arg, k->wide[1], k->wide[0]);
+  qk_coherent_restrict(k->within, out, k->wide[1]);
 }
 
 /* ---- products with the basis ---------------------------------------------------------------- */
@@ -348,9 +370,28 @@ static void draw_slices(qk_lanczos_basis_t *k, qk_field_t *w, const uint8_t *mas
   blas(k, QK_BLAS_COPY, (qk_blas_args_t){.f = {w->v, k->spare->v}, .mask = mask});
 }
 
+/* Coefficients of noise. */
+static void draw_coefficients(qk_lanczos_basis_t *k, qk_field_t *w, const uint8_t *mask) {
+  qk_field_t *c = k->coefficients;
+  if (k->flat->slices > 1) {
+    draw_slices(k, k->wide[0], NULL);
+  } else {
+    qk_field_t *noise = take(k, QK_FULL);
+    draw(k, noise);
+    take_system(k, k->wide[0], noise, NULL);
+    qk_work_release(k->work, noise);
+  }
+  qk_coherent_restrict(k->within, c, k->wide[0]);
+  blas(k, QK_BLAS_COPY, (qk_blas_args_t){.f = {w->v, c->v}, .mask = mask});
+}
+
 qk_status_t qk_lanczos_basis_random(qk_lanczos_basis_t *k, qk_field_t *w, const uint8_t mask[8]) {
   if (mask) move(k, k->mask, mask, B, QK_COPY_TO_DEVICE);
   const uint8_t *some = mask ? k->mask : NULL;
+  if (k->within) {
+    draw_coefficients(k, w, some);
+    return qk_dev_status(k->dev);
+  }
   if (k->flat->slices > 1) {
     draw_slices(k, w, some);
     return qk_dev_status(k->dev);

@@ -20,7 +20,10 @@ typedef struct qk_lanczos_basis {
   qk_lanczos_kind_t kind; /* A = Mhat^+ Mhat, H^2 with H = g5 M, or the operator ... */
   qk_subset_t system;     /* ... on these sites */
   void (*restrict_noise)(const qk_operator_t *op, const qk_field_t *field); /* or NULL */
-  int nblock; /* room for nblock blocks and the one that is being made */
+  const qk_coherent_t *within; /* blocks are coefficients of it, or NULL ... */
+  qk_field_t *wide[2];         /* ... and between V and V^+ there are vectors; */
+  qk_field_t *coefficients;    /* a block that is nobody's */
+  int nblock;                  /* room for nblock blocks and the one that is being made */
   qk_field_t *v[QK_LANCZOS_SPACE / QK_EIGEN_BLOCK + 1];
   qk_field_t *spare; /* a block that is nobody's, with a fifth dimension */
   double complex *c; /* device: coefficients, [8 nblock][8 nblock], or one block of columns */

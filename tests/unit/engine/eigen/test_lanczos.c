@@ -10,7 +10,7 @@
 #include "daemon/engine/eigen/deflation.h"
 #include "daemon/engine/eigen/hermitian.h"
 #include "tests/support/dense.h"
-#include "tests/support/rig.h"
+#include "tests/unit/engine/eigen/deflation_kit.h"
 
 static const char *rough = "random:4x2x2x4:5";
 static const double mass = -0.7;
@@ -230,57 +230,6 @@ Test(lanczos, ends_with_breakdown_on_nan) {
 
 /* ---- deflation ------------------------------------------------------------------------------- */
 
-static void set_columns(qk_rig_t *rig, qk_field_t *f) {
-  qk_field_t *full;
-  rig_must(qk_field_create(&rig->dev, f->v.prec, f->v.nrhs, QK_FULL, &full), "field", NULL);
-  qk_noise_args_t noise = {.lat = rig->geom.lat, .field = full->v, .rhs = -1, .seed = 5};
-  rig_must(rig->dev.ops->noise(rig->dev.ctx, &noise), "noise", NULL);
-  qk_blas_args_t copy = {.op = QK_BLAS_COPY, .f = {f->v, qk_field_parity(full, QK_EVEN)}};
-  rig_must(rig->dev.ops->blas(rig->dev.ctx, &copy), "copy", NULL);
-  qk_field_destroy(full);
-}
-
-static void norms(qk_rig_t *rig, const qk_field_t *f, double *norm) {
-  double host[QK_MAX_RHS][2];
-  void *red = NULL;
-  const size_t bytes = (size_t)f->v.nrhs * sizeof host[0];
-  rig_must(rig->dev.ops->alloc(rig->dev.ctx, bytes, &red), "alloc", NULL);
-  qk_blas_args_t a = {.op = QK_BLAS_NORM2, .f = {f->v}, .red = red};
-  rig_must(rig->dev.ops->blas(rig->dev.ctx, &a), "norm", NULL);
-  rig_must(rig->dev.ops->copy(rig->dev.ctx, host, red, bytes, QK_COPY_TO_HOST, 0), "copy", NULL);
-  rig_must(rig->dev.ops->queue_sync(rig->dev.ctx, 0), "sync", NULL);
-  rig->dev.ops->free(rig->dev.ctx, red);
-  for (int i = 0; i < f->v.nrhs; i++) norm[i] = sqrt(host[i][0]);
-}
-
-/* The deflated residual is smaller, and its overlap with Mhat v_i is gone: deflating
- * it again gives nothing. */
-static void expect_deflated(qk_rig_t *rig, qk_deflation_t *d, qk_prec_t prec, int nrhs,
-                            double rest) {
-  qk_field_t *f[4];
-  double first[QK_MAX_RHS], again[QK_MAX_RHS], before[QK_MAX_RHS], after[QK_MAX_RHS];
-  rig_must(qk_deflation_prepare(d, nrhs), "prepare", NULL);
-  const int64_t held = rig->dev.ops->allocated(rig->dev.ctx);
-  for (int i = 0; i < 4; i++)
-    rig_must(qk_field_create(&rig->dev, prec, nrhs, QK_EVEN, &f[i]), "field", NULL);
-  const int64_t fields = rig->dev.ops->allocated(rig->dev.ctx) - held;
-  set_columns(rig, f[1]);
-  norms(rig, f[1], before);
-  rig_must(qk_deflation_apply(d, f[0], f[1]), "apply", NULL);
-  if (prec == QK_SINGLE)
-    cr_expect_eq(rig->dev.ops->allocated(rig->dev.ctx), held + fields, "apply allocates");
-  norms(rig, f[0], first);
-  rig_must(rig->op->ops->apply_system(rig->op, f[2], f[0], false, f[1]), "residual", NULL);
-  norms(rig, f[2], after);
-  rig_must(qk_deflation_apply(d, f[3], f[2]), "apply", NULL);
-  norms(rig, f[3], again);
-  for (int i = 0; i < nrhs; i++) {
-    cr_expect(after[i] < before[i], "column %d: |r| from %g to %g", i, before[i], after[i]);
-    cr_expect(again[i] < rest * first[i], "column %d: %g after %g", i, again[i], first[i]);
-  }
-  for (int i = 0; i < 4; i++) qk_field_destroy(f[i]);
-}
-
 /* With images: x as apply makes it, and r - Mhat x, both to `rest` of their size. */
 static void expect_reduced(qk_rig_t *rig, qk_deflation_t *d, int nrhs, double rest) {
   qk_field_t *f[5];
@@ -288,7 +237,7 @@ static void expect_reduced(qk_rig_t *rig, qk_deflation_t *d, int nrhs, double re
   rig_must(qk_deflation_prepare(d, nrhs), "prepare", NULL);
   for (int i = 0; i < 5; i++)
     rig_must(qk_field_create(&rig->dev, QK_SINGLE, nrhs, QK_EVEN, &f[i]), "field", NULL);
-  set_columns(rig, f[1]);
+  set_columns(rig, f[1], 5);
   rig_must(qk_deflation_apply(d, f[0], f[1]), "apply", NULL);
   rig_must(rig->op->ops->apply_system(rig->op, f[2], f[0], false, f[1]), "residual", NULL);
   rig_must(qk_deflation_reduce(d, f[3], f[1]), "reduce", NULL);
@@ -296,8 +245,8 @@ static void expect_reduced(qk_rig_t *rig, qk_deflation_t *d, int nrhs, double re
     const qk_field_t *want = f[k ? 2 : 0], *got = f[k ? 1 : 3];
     qk_blas_args_t sub = {.op = QK_BLAS_SUB, .f = {f[4]->v, want->v, got->v}};
     rig_must(rig->dev.ops->blas(rig->dev.ctx, &sub), "sub", NULL);
-    norms(rig, want, size);
-    norms(rig, f[4], off);
+    column_norms(rig, want, size);
+    column_norms(rig, f[4], off);
     for (int i = 0; i < nrhs; i++)
       cr_expect(off[i] < rest * size[i], "%s of column %d of %d: off by %g of %g", k ? "r" : "x", i,
                 nrhs, off[i], size[i]);
