@@ -34,6 +34,11 @@ typedef struct quark_eigen_params {
   /* Vectors of the Krylov space, order of the Chebyshev polynomial (even), restarts at most; 0, the
    * default: chosen. */
   uint32_t space, order, restarts;
+  /* NORMAL: so many of the lowest, a multiple of 8 up to 512 and less than count, are a basis of
+   * all, which are compressed. 0, the default: they are kept whole. block: extents of what the
+   * basis is cut into, x first, a divisor of the lattice's (x: an even one); 0, the default: 4,
+   * or 2 where that is none. */
+  uint32_t basis, block[4];
   quark_smearing_t links; /* LAPLACIAN: of the links; alpha and steps do not count. Default: none */
   /* LAPLACIAN: vectors that were sent, "field:NUMBER" of this connection or "digest:" and 16
    * hexadecimal digits. NULL, the default: they are computed. */
@@ -51,6 +56,11 @@ QUARK_API void quark_eigen_params_init(quark_eigen_params_t *params);
  * true_residual is the largest residual. The vectors stay when the request is released; if it does
  * not end well there are none. Errors: those of quark_submit, QUARK_BAD_ARGUMENT (the name is
  * taken), QUARK_BUSY (there are as many names as the setup, or the user, may have).
+ *
+ * With `basis` the daemon keeps as many vectors and, of each of `count`, coefficients of these in
+ * blocks of the lattice, in place of `count` vectors. The lowest `basis` are as exact as without;
+ * the others are the best vectors that there are in that space, and their residuals, which are
+ * measured, may be larger than tol. An older daemon is not asked: QUARK_UNSUPPORTED.
  *
  * To have solutions projected onto the lowest project_count of LAPLACIAN (distillation),
  * quark_submit with `project` and `project_count`, of generated sources: in place of a solution x
@@ -120,6 +130,7 @@ typedef struct quark_eigen_report {
   uint32_t count;
   double tol, lowest, highest, residual, seconds; /* residual: the largest; seconds: they took */
   uint64_t device_bytes, host_bytes;              /* of all ranks */
+  uint32_t basis, block[4];                       /* of compressed ones; else 0 */
 } quark_eigen_report_t;
 
 enum { QUARK_EIGEN_NAMES = 16 };

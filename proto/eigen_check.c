@@ -122,6 +122,42 @@ static qk_status_t check_field(const Quark__EigenProblem *p, char why[QK_WHY]) {
                 "links: vectors of a field are not computed, on smeared links or others");
 }
 
+enum { LANES = 8 }; /* vectors that lie together */
+
+void qk_eigen_block(const Quark__EigenProblem *p, const uint32_t dims[4], int block[4]) {
+  for (int mu = 0; mu < 4; mu++) {
+    const int chosen = dims[mu] % 4 == 0 ? 4 : 2;
+    block[mu] = p->n_block == 4 ? (int)p->block[mu] : chosen;
+  }
+}
+
+/* Of the basis of compressed vectors. */
+static qk_status_t check_basis(const Quark__EigenProblem *p, const qk_shape_t *shape,
+                               char why[QK_WHY]) {
+  if (p->basis == 0 && p->n_block == 0) return QK_OK;
+  if (p->basis == 0) return refuse(why, QK_BAD_ARGUMENT, "block: it is for a basis: basis = 0");
+  if (p->kind != QUARK__EIGEN_KIND__EIGEN_NORMAL)
+    return refuse(why, QK_BAD_ARGUMENT, "basis = %u: it is for kind = 0 (NORMAL), not for %d",
+                  p->basis, (int)p->kind);
+  if (p->basis % LANES != 0 || p->basis >= p->count)
+    return refuse(why, QK_BAD_ARGUMENT,
+                  "basis = %u: must be a multiple of %d, and less than count = %u", p->basis, LANES,
+                  p->count);
+  if (p->basis > QK_EIGEN_BASIS_MAX)
+    return refuse(why, QK_TOO_LARGE, "basis = %u is over the limit of %d", p->basis,
+                  QK_EIGEN_BASIS_MAX);
+  if (p->n_block != 0 && p->n_block != 4)
+    return refuse(why, QK_BAD_ARGUMENT, "block: %zu numbers: 4 are needed, in x, y, z, t",
+                  p->n_block);
+  for (size_t mu = 0; mu < p->n_block; mu++) {
+    const uint32_t b = p->block[mu], l = shape->dims[mu];
+    if (b < 1 || b > l || l % b != 0 || (mu == 0 && b % 2 != 0))
+      return refuse(why, QK_BAD_ARGUMENT, "block: %u in %c: must be a divisor of %u%s", b,
+                    "xyzt"[mu], l, mu == 0 ? ", and even" : "");
+  }
+  return QK_OK;
+}
+
 qk_status_t qk_eigen_check(const Quark__EigenProblem *p, const qk_shape_t *shape,
                            char why[QK_WHY]) {
   qk_status_t status = qk_eigen_check_name("name", p->name, why);
@@ -130,6 +166,7 @@ qk_status_t qk_eigen_check(const Quark__EigenProblem *p, const qk_shape_t *shape
     return refuse(why, QK_BAD_ARGUMENT, "kind = %d is outside 0 .. %d", (int)p->kind, KINDS - 1);
   status = check_count(p, shape, why);
   if (status == QK_OK) status = check_method(p, why);
+  if (status == QK_OK) status = check_basis(p, shape, why);
   if (status == QK_OK && p->field) return check_field(p, why);
   if (status != QK_OK) return status;
   if (p->links && !is_laplacian(p))
@@ -154,6 +191,14 @@ uint64_t qk_eigen_host_bytes(const Quark__EigenProblem *p, const qk_shape_t *sha
   const uint64_t spinors = shape->site_reals > SPINORS ? shape->site_reals : SPINORS;
   if (is_laplacian(p)) return blocks * BLOCK * sites * COLOURS * real;
   const uint64_t parity = p->kind == QUARK__EIGEN_KIND__EIGEN_NORMAL ? 2 : 1;
+  if (p->basis > 0) {
+    int block[4];
+    uint64_t numbers = 2 * (uint64_t)p->basis;
+    qk_eigen_block(p, shape->dims, block);
+    for (int mu = 0; mu < 4; mu++) numbers *= shape->dims[mu] / (uint64_t)block[mu];
+    return p->basis * (sites / 2) * spinors * (uint64_t)slices * real +
+           blocks * BLOCK * numbers * 2 * real;
+  }
   return blocks * BLOCK * (sites / parity) * spinors * (uint64_t)slices * real;
 }
 
@@ -179,5 +224,6 @@ static bool same_field(const Quark__EigenProblem *a, const Quark__EigenProblem *
 bool qk_eigen_same(const Quark__EigenProblem *a, const Quark__EigenProblem *b) {
   return a->kind == b->kind && a->count == b->count && a->tol == b->tol && a->space == b->space &&
          a->order == b->order && a->restarts == b->restarts && same_links(a->links, b->links) &&
-         same_field(a, b);
+         same_field(a, b) && a->basis == b->basis && a->n_block == b->n_block &&
+         (a->n_block == 0 || memcmp(a->block, b->block, a->n_block * sizeof *a->block) == 0);
 }

@@ -31,6 +31,9 @@ uint64_t qk_eigen_bytes(const Quark__EigenProblem *problem, const qk_shape_t *sh
 uint64_t qk_eigen_host_bytes(const Quark__EigenProblem *problem, const qk_shape_t *shape,
                              int slices, bool single);
 
+/* The extents of the blocks of a basis: those asked for, or what is chosen on this lattice. */
+void qk_eigen_block(const Quark__EigenProblem *problem, const uint32_t dims[4], int block[4]);
+
 /* A right-hand side of SINK_PROJECT: [t][spin][vector], complex of dtype. */
 uint64_t qk_projection_bytes(uint32_t count, Quark__Dtype dtype, const qk_shape_t *shape);
 

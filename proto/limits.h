@@ -49,6 +49,7 @@ enum {
 
   QK_EIGEN_NAME_MAX = 64,       /* name of eigenvectors */
   QK_EIGEN_COUNT_MAX = 4096,    /* vectors of a name; LAPLACIAN: of a time slice */
+  QK_EIGEN_BASIS_MAX = 512,     /* vectors of the basis of compressed ones */
   QK_EIGEN_SLICES_MAX = 96,     /* of a vector of five dimensions */
   QK_EIGEN_SPACE_MAX = 16384,   /* of the Krylov space */
   QK_EIGEN_ORDER_MAX = 4096,    /* of the polynomial */
@@ -95,7 +96,8 @@ enum {
   QK_FEATURE_PROJECT = 16,    /* SINK_PROJECT */
   QK_FEATURE_VECTORS = 17,    /* FIELD_VECTORS; field of EIGEN */
   QK_FEATURE_DEFLATE_FROM = 18,
-  QK_FEATURE_FIVE = 19 /* five_d of SUBMIT */
+  QK_FEATURE_FIVE = 19,      /* five_d of SUBMIT */
+  QK_FEATURE_COMPRESSED = 20 /* basis and block of EIGEN */
 };
 
 #define QK_ZEROS_MAX (1u << 31)         /* bytes of one UPLOAD_ZERO */

@@ -25,7 +25,9 @@ static void read_one(quark_eigen_report_t *r, const Quark__EigenReport *m) {
                               .residual = m->has_residual ? m->residual : NAN,
                               .seconds = m->has_seconds ? m->seconds : NAN,
                               .device_bytes = m->device_bytes,
-                              .host_bytes = m->host_bytes};
+                              .host_bytes = m->host_bytes,
+                              .basis = m->basis};
+  for (size_t mu = 0; mu < m->n_block && mu < 4; mu++) r->block[mu] = m->block[mu];
   snprintf(r->name, sizeof r->name, "%s", m->name);
   snprintf(r->user, sizeof r->user, "%s", m->user ? m->user : "");
   snprintf(r->field, sizeof r->field, "%s", m->field ? m->field : "");
@@ -68,6 +70,12 @@ static uint8_t *pack(uint64_t number, const quark_eigen_params_t *p, const char 
   problem.order = p->order;
   problem.restarts = p->restarts;
   problem.field = (char *)(uintptr_t)p->field;
+  problem.has_basis = p->basis > 0;
+  problem.basis = p->basis;
+  if (p->block[0]) {
+    problem.n_block = 4;
+    problem.block = (uint32_t *)(uintptr_t)p->block;
+  }
   if (p->links.links != QUARK_LINKS_AS_THEY_ARE)
     problem.links = quark__pack_smearing(&p->links, &links);
   eigen.request = number;
@@ -83,6 +91,11 @@ static uint8_t *pack(uint64_t number, const quark_eigen_params_t *p, const char 
   return qk_control_pack(&message.base, bytes);
 }
 
+static unsigned feature_of(const quark_eigen_params_t *p) {
+  if (p->basis || p->block[0]) return QK_FEATURE_COMPRESSED;
+  return p->field ? QK_FEATURE_VECTORS : QK_FEATURE_EIGEN;
+}
+
 quark_code_t quark_eigen(quark_connection_t *conn, const quark_eigen_params_t *params,
                          uint64_t *request, uint64_t *bytes, quark_error_t *err) {
   if (!params->name) return quark__fail(err, QUARK_BAD_ARGUMENT, "eigenvectors need a name");
@@ -90,7 +103,7 @@ quark_code_t quark_eigen(quark_connection_t *conn, const quark_eigen_params_t *p
   quark_code_t code = quark__check_alive_locked(conn, err);
   if (code == QUARK_OK) {
     request_t *r = quark__request_new(conn, 1);
-    if (r) r->feature = params->field ? QK_FEATURE_VECTORS : QK_FEATURE_EIGEN;
+    if (r) r->feature = feature_of(params);
     if (r) r->submit = pack(r->number, params, conn->setup, &r->submit_bytes);
     code = quark__submit_locked(conn, r, "EIGEN", request, bytes, err);
   }

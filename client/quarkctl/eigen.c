@@ -51,6 +51,16 @@ static void take_links(const struct argp_state *state, const char *name, char *t
     argp_error(state, "--%s=%s: %s", name, text, err.text);
 }
 
+static void take_block(const struct argp_state *state, const char *name, char *text, void *values) {
+  uint32_t *b = ((options_t *)values)->eigen.block;
+  int end = 0;
+  const int n = sscanf(text, "%" SCNu32 "x%" SCNu32 "x%" SCNu32 "x%" SCNu32 "%n", &b[0], &b[1],
+                       &b[2], &b[3], &end);
+  bool sound = n == 4 && text[end] == '\0' && strspn(text, "0123456789x") == strlen(text);
+  for (int mu = 0; mu < 4; mu++) sound = sound && b[mu] >= 1 && b[mu] <= INT16_MAX;
+  if (!sound) argp_error(state, "--%s=%s: four extents are needed, as 4x4x4x4", name, text);
+}
+
 static void take_dtype(const struct argp_state *state, const char *name, char *text, void *values) {
   ((options_t *)values)->f32 = ctl_either(state, name, text, "f64", "f32");
 }
@@ -93,6 +103,12 @@ static void finish(const struct argp_state *state, void *values) {
                       "that are there");
   if (o->values && !e->count)
     argp_error(state, "--values needs --count: it writes what is computed");
+  if (e->basis > 0 && (e->kind != QUARK_EIGEN_NORMAL || o->from || !e->count))
+    argp_error(state, "--basis is for --count of --kind=normal");
+  if (e->basis % 8 || (e->basis > 0 && e->basis >= e->count))
+    argp_error(state, "--basis=%" PRIu32 ": must be a multiple of 8, and less than --count",
+               e->basis);
+  if (e->block[0] && !e->basis) argp_error(state, "--block needs --basis");
   if (o->eigen.links.links && o->eigen.kind != QUARK_EIGEN_LAPLACIAN)
     argp_error(state, "--smear-links is for --kind=laplacian");
 }
@@ -116,6 +132,12 @@ static const qk_option_row_t rows[] = {
      .help = "order of the Chebyshev polynomial, even; 0: chosen (0)"},
     {"restarts", QK_OPTION_UINT32, AT(eigen.restarts), "N", .max = QK_EIGEN_RESTARTS_MAX,
      .help = "restarts at most; 0: chosen (0)"},
+    {"basis", QK_OPTION_UINT32, AT(eigen.basis), "N", .max = QK_EIGEN_BASIS_MAX,
+     .help = "the lowest N, a multiple of 8, are a basis that all are written in, compressed; 0: "
+             "they are kept whole (0)"},
+    {"block", QK_OPTION_TAKEN, .form = "XxYxZxT", .take = take_block,
+     .help =
+         "extents of the blocks that the basis is cut into (4x4x4x4, 2 where 4 does not divide)"},
     {"smear-links", QK_OPTION_TAKEN, .form = "SMEARING", .take = take_links,
      .help = "smearing of the links of the Laplacian: ape:ALPHA,STEPS[,4d], stout:RHO,STEPS[,4d] "
              "or hyp:A1,A2,A3[,STEPS]"},
@@ -143,15 +165,22 @@ static const char *state_name(quark_eigen_state_t state) {
   return state <= QUARK_EIGEN_RETURNING ? name[state] : "?";
 }
 
+static json_t *basis_json(const quark_eigen_report_t *r) {
+  if (r->basis == 0) return json_null();
+  return json_pack("{s:I, s:[I, I, I, I]}", "vectors", (json_int_t)r->basis, "block",
+                   (json_int_t)r->block[0], (json_int_t)r->block[1], (json_int_t)r->block[2],
+                   (json_int_t)r->block[3]);
+}
+
 static json_t *report_json(const quark_eigen_report_t *r) {
   const char *kind = quark_eigen_kind_name(r->kind);
-  return json_pack("{s:s, s:s, s:s, s:I, s:o, s:s, s:o, s:o, s:o, s:o, s:I, s:I, s:o}", "name",
+  return json_pack("{s:s, s:s, s:s, s:I, s:o, s:s, s:o, s:o, s:o, s:o, s:I, s:I, s:o, s:o}", "name",
                    r->name, "state", state_name(r->state), "kind", kind ? kind : "?", "count",
                    (json_int_t)r->count, "tol", ctl_number(r->tol), "user", r->user, "lowest",
                    ctl_number(r->lowest), "highest", ctl_number(r->highest), "residual",
                    ctl_number(r->residual), "seconds", ctl_number(r->seconds), "device_bytes",
                    (json_int_t)r->device_bytes, "host_bytes", (json_int_t)r->host_bytes, "field",
-                   *r->field ? json_string(r->field) : json_null());
+                   *r->field ? json_string(r->field) : json_null(), "basis", basis_json(r));
 }
 
 static void print_report(const quark_eigen_report_t *r) {
@@ -163,6 +192,9 @@ static void print_report(const quark_eigen_report_t *r) {
   else if (!isnan(r->lowest))
     printf("   %.6g to %.6g, residual %.2g   %.2f s   %.1f MiB", r->lowest, r->highest, r->residual,
            r->seconds, mib);
+  if (r->basis > 0)
+    printf("   in a basis of %u, blocks %ux%ux%ux%u", r->basis, r->block[0], r->block[1],
+           r->block[2], r->block[3]);
   printf("%s%s\n", *r->user ? "   " : "", r->user);
 }
 

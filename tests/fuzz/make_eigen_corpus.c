@@ -62,5 +62,16 @@ int main(int argc, char **argv) {
   save(argv[1], "state", &h);
   snprintf(h.problem.links, sizeof h.problem.links, "2:10:space:0.5");
   save(argv[1], "links", &h);
+  h.problem.links[0] = '\0';
+  h.problem.cut = (qk_coherent_cut_t){8, {4, 4, 2, 4}};
+  save(argv[1], "state-of-basis", &h);
+  h.based = true;
+  h.smoother = (qk_chebyshev_params_t){8, 0.3, 6};
+  h.nblock++;
+  save(argv[1], "state-within", &h);
+  h.complete = true;
+  h.nblock = 1 + 3;
+  h.numbers = 40;
+  save(argv[1], "compressed", &h);
   return 0;
 }

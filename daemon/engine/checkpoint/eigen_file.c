@@ -35,22 +35,64 @@ static qk_status_t at(int fd, void *data, int64_t bytes, int64_t offset, bool wr
   return QK_OK;
 }
 
+/* How a rank's part of a block lies in the file. */
+typedef struct spread {
+  const qk_lattice_t *lat;
+  const qk_eigen_header_t *h;
+  bool coefficients;
+  int64_t local, global,
+      run;    /* sites, or aggregates, of this rank, of all, that follow one another */
+  int planes; /* times vectors */
+} spread_t;
+
+static spread_t spread_of(const qk_geom_t *geom, const qk_eigen_header_t *h, int block) {
+  const int *b = h->problem.cut.block;
+  spread_t s = {.lat = &geom->lat,
+                .h = h,
+                .coefficients = qk_eigen_is_coefficients(h, block),
+                .local = h->full ? geom->local_volume : geom->local_volume / 2,
+                .global = h->full ? geom->volume : geom->volume / 2,
+                .run = qk_mg_run(&geom->lat, h->full),
+                .planes = h->planes * h->vectors};
+  if (!s.coefficients) return s;
+  s.planes = h->planes;
+  s.run = geom->lat.l[0] / b[0];
+  s.local = s.global = 1;
+  for (int mu = 0; mu < 4; mu++) {
+    s.local *= geom->lat.l[mu] / b[mu];
+    s.global *= geom->global[mu] / b[mu];
+  }
+  return s;
+}
+
+/* Place among those of all ranks. */
+static int64_t place_of(const spread_t *s, int64_t n) {
+  const int *b = s->h->problem.cut.block;
+  int64_t place = 0, stride = 1;
+  if (!s->coefficients) return qk_mg_global_site(s->lat, s->h->full, n);
+  for (int mu = 0; mu < 4; mu++) {
+    const int64_t here = s->lat->l[mu] / b[mu];
+    place += stride * (s->lat->offset[mu] / b[mu] + n % here);
+    stride *= s->h->dims[mu] / b[mu];
+    n /= here;
+  }
+  return place;
+}
+
 /* This rank's part of a block and its checksum, run by run of sites that follow one another. */
 static qk_status_t move_part(int fd, const qk_geom_t *geom, const qk_eigen_header_t *h, int block,
                              float *part, bool write, uint64_t *sum, qk_err_t *err) {
-  const int64_t local = h->full ? geom->local_volume : geom->local_volume / 2;
-  const int64_t global = h->full ? geom->volume : geom->volume / 2;
-  const int64_t run = qk_mg_run(&geom->lat, h->full);
-  const int floats = qk_eigen_site_floats(h), site = floats * (int)sizeof *part;
+  const spread_t s = spread_of(geom, h, block);
+  const int floats = qk_eigen_site_floats(h, block), site = floats * (int)sizeof *part;
   *sum = 0;
-  for (int k = 0; k < h->planes * h->vectors; k++)
-    for (int64_t n = 0; n < local; n += run) {
-      const int64_t first = qk_mg_global_site(&geom->lat, h->full, n);
-      float *here = part + (k * local + n) * floats;
-      const int64_t place = qk_eigen_block_at(h, block) + (k * global + first) * site;
-      const qk_status_t status = at(fd, here, run * site, place, write, err);
+  for (int k = 0; k < s.planes; k++)
+    for (int64_t n = 0; n < s.local; n += s.run) {
+      const int64_t first = place_of(&s, n);
+      float *here = part + (k * s.local + n) * floats;
+      const int64_t place = qk_eigen_block_at(h, block) + (k * s.global + first) * site;
+      const qk_status_t status = at(fd, here, s.run * site, place, write, err);
       if (status != QK_OK) return status;
-      *sum += qk_mg_section_sum(here, first, run, site, k);
+      *sum += qk_mg_section_sum(here, first, s.run, site, k);
     }
   return QK_OK;
 }

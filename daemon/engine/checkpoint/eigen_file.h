@@ -3,10 +3,11 @@
  * is bound to links and operator, and reads on any grid of ranks and any backend.
  *
  * A file is written to PATH.tmp and gets its name when all of it is on the disk: a process that is
- * killed leaves the file of before. All calls are collective but where it is said. Errors, the same
- * on all ranks: QK_NOT_FOUND (no file, or of something else: err says what differs),
- * QK_BAD_FORMAT, QK_UNSUPPORTED, QK_TRUNCATED, QK_BAD_CHECKSUM, QK_IO_ERROR, QK_DENIED, QK_BUSY
- * (another process writes there); QK_NO_MEMORY, QK_DEVICE_MEMORY, QK_DEVICE_ERROR, QK_COMM_ERROR.
+ * killed leaves the file of before. Of compressed vectors aggregates must not cross ranks. All
+ * calls are collective but where it is said. Errors, the same on all ranks: QK_NOT_FOUND (no file,
+ * or of something else: err says what differs), QK_BAD_FORMAT, QK_UNSUPPORTED, QK_TRUNCATED,
+ * QK_BAD_CHECKSUM, QK_IO_ERROR, QK_DENIED, QK_BUSY (another process writes there); QK_NO_MEMORY,
+ * QK_DEVICE_MEMORY, QK_DEVICE_ERROR, QK_COMM_ERROR.
  */
 #ifndef QK_ENGINE_EIGEN_FILE_H
 #define QK_ENGINE_EIGEN_FILE_H

@@ -21,16 +21,32 @@ static int64_t sites(const qk_eigen_header_t *h) {
   return h->full ? n : n / 2;
 }
 
-int qk_eigen_site_floats(const qk_eigen_header_t *h) {
+static int basis_blocks(const qk_eigen_header_t *h) {
+  return h->based ? h->problem.cut.n / QK_EIGEN_BLOCK : 0;
+}
+
+bool qk_eigen_is_coefficients(const qk_eigen_header_t *h, int block) {
+  return h->based && block >= basis_blocks(h);
+}
+
+int qk_eigen_site_floats(const qk_eigen_header_t *h, int block) {
+  if (qk_eigen_is_coefficients(h, block)) return QK_EIGEN_BLOCK * 2 * 2 * h->problem.cut.n;
   return QK_EIGEN_BLOCK * 2 * (qk_eigen_is_laplacian(&h->problem) ? 3 : 12);
 }
 
-int64_t qk_eigen_block_bytes(const qk_eigen_header_t *h) {
-  return h->planes * h->vectors * sites(h) * qk_eigen_site_floats(h) * (int64_t)sizeof(float);
+int64_t qk_eigen_block_bytes(const qk_eigen_header_t *h, int block) {
+  const int64_t site = h->planes * qk_eigen_site_floats(h, block) * (int64_t)sizeof(float);
+  int64_t aggregates = 1;
+  if (!qk_eigen_is_coefficients(h, block)) return h->vectors * sites(h) * site;
+  for (int mu = 0; mu < 4; mu++) aggregates *= h->dims[mu] / h->problem.cut.block[mu];
+  return aggregates * site;
 }
 
 int64_t qk_eigen_block_at(const qk_eigen_header_t *h, int block) {
-  return QK_EIGEN_HEADER_BYTES + qk_eigen_table_bytes(h) + block * qk_eigen_block_bytes(h);
+  const int of_basis = basis_blocks(h), vectors = h->based && block > of_basis ? of_basis : block;
+  int64_t at = QK_EIGEN_HEADER_BYTES + qk_eigen_table_bytes(h);
+  if (vectors > 0) at += vectors * qk_eigen_block_bytes(h, 0);
+  return block > vectors ? at + (block - vectors) * qk_eigen_block_bytes(h, of_basis) : at;
 }
 
 /* ---- the header, both ways ------------------------------------------------------------------- */
@@ -95,6 +111,17 @@ static void text(walk_t *w, char *v, size_t size) {
   w->at += size;
 }
 
+/* Of compressed vectors; zeros where they are not. */
+static void members_of_cut(walk_t *w, qk_eigen_header_t *h) {
+  qk_coherent_cut_t *cut = &h->problem.cut;
+  number(w, &cut->n);
+  for (int mu = 0; mu < 4; mu++) number(w, &cut->block[mu]);
+  flag(w, &h->based);
+  number(w, &h->smoother.order);
+  real(w, &h->smoother.window);
+  real(w, &h->smoother.top);
+}
+
 static void members(walk_t *w, qk_eigen_header_t *h) {
   qk_eigen_problem_t *p = &h->problem;
   qk_lanczos_state_t *s = &h->state;
@@ -117,6 +144,8 @@ static void members(walk_t *w, qk_eigen_header_t *h) {
   for (size_t i = 0; i < sizeof state / sizeof *state; i++) number(w, state[i]);
   large(w, &s->randomised);
   s->nblock = h->nblock;
+  members_of_cut(w, h);
+  s->nblock -= basis_blocks(h);
 }
 
 static void beginning(walk_t *w, uint64_t *version, uint64_t *bytes, int64_t *file_bytes) {
@@ -125,9 +154,13 @@ static void beginning(walk_t *w, uint64_t *version, uint64_t *bytes, int64_t *fi
   large(w, file_bytes);
 }
 
+static uint64_t version_of(const qk_eigen_header_t *h) {
+  return qk_eigen_is_compressed(&h->problem) ? QK_EIGEN_FILE_COMPRESSED : QK_EIGEN_FILE_VERSION;
+}
+
 void qk_eigen_header_encode(qk_eigen_header_t *h, uint8_t bytes[QK_EIGEN_HEADER_BYTES]) {
   walk_t w = {.at = bytes + sizeof magic, .put = true};
-  uint64_t version = QK_EIGEN_FILE_VERSION, size = QK_EIGEN_HEADER_BYTES;
+  uint64_t version = version_of(h), size = QK_EIGEN_HEADER_BYTES;
   memset(bytes, 0, QK_EIGEN_HEADER_BYTES);
   memcpy(bytes, magic, sizeof magic);
   h->file_bytes = qk_eigen_block_at(h, h->nblock);
@@ -156,16 +189,36 @@ static bool all_finite(const double *x, int n) {
   return true;
 }
 
+/* Version 1 has zeros there. */
+static bool cut_fits(const qk_eigen_header_t *h) {
+  const qk_coherent_cut_t *cut = &h->problem.cut;
+  const qk_chebyshev_params_t *s = &h->smoother;
+  if (cut->n == 0)
+    return !h->based && s->order == 0 && s->window == 0 && s->top == 0 && cut->block[0] == 0 &&
+           cut->block[1] == 0 && cut->block[2] == 0 && cut->block[3] == 0;
+  for (int mu = 0; mu < 4; mu++)
+    if (cut->block[mu] < 1 || h->dims[mu] % cut->block[mu] != 0) return false;
+  if (cut->n > QK_COHERENT_MAX || cut->n % QK_EIGEN_BLOCK != 0 || cut->block[0] % 2 != 0 ||
+      h->full || h->problem.kind != 0 || cut->n >= h->problem.count)
+    return false;
+  if (!h->based) return !h->complete && s->order == 0 && s->window == 0 && s->top == 0;
+  return s->order >= 2 && s->order <= 64 && s->order % 2 == 0 && s->window > 0 &&
+         s->window < s->top;
+}
+
 /* As many numbers as blocks say. */
 static bool contents_fit(const qk_eigen_header_t *h) {
   const qk_eigen_problem_t *p = &h->problem;
-  const double real[] = {p->tol, h->state.window, h->state.top, h->state.best};
-  if (!all_finite(real, 4) || !all_finite(&h->identity.phase[0][0], 8)) return false;
+  const double real[] = {p->tol,        h->state.window,    h->state.top,
+                         h->state.best, h->smoother.window, h->smoother.top};
+  if (!all_finite(real, 6) || !all_finite(&h->identity.phase[0][0], 8)) return false;
   const bool laplacian = qk_eigen_is_laplacian(p);
   const int64_t values = (int64_t)p->count * (laplacian ? h->dims[3] : 1);
   if (laplacian && (!h->full || h->vectors != 1 || h->state.done > h->dims[3])) return false;
-  if (!h->complete && !laplacian) return h->numbers == 8 * (h->nblock - 1);
-  return p->count >= 1 && h->numbers == 2 * values && h->nblock == (p->count + 7) / 8;
+  if (!cut_fits(h)) return false;
+  const int blocks = h->nblock - basis_blocks(h);
+  if (!h->complete && !laplacian) return blocks >= 1 && h->numbers == 8 * (blocks - 1);
+  return p->count >= 1 && h->numbers == 2 * values && blocks == (p->count + 7) / 8;
 }
 
 static bool texts_fit(const qk_eigen_header_t *h, char why[QK_WHY]) {
@@ -186,14 +239,15 @@ qk_status_t qk_eigen_header_decode(const uint8_t bytes[QK_EIGEN_HEADER_BYTES], q
   if (memcmp(copy, magic, sizeof magic) != 0)
     return qk_fail(err, QK_BAD_FORMAT, "not a file of eigenvectors");
   beginning(&w, &version, &size, &h->file_bytes);
-  if (version != QK_EIGEN_FILE_VERSION)
-    return qk_fail(err, QK_UNSUPPORTED, "version %" PRIu64 " of files of eigenvectors, not %d",
-                   version, QK_EIGEN_FILE_VERSION);
+  if (version != QK_EIGEN_FILE_VERSION && version != QK_EIGEN_FILE_COMPRESSED)
+    return qk_fail(err, QK_UNSUPPORTED, "version %" PRIu64 " of files of eigenvectors, not 1 or 2",
+                   version);
   word(&end, &sum, 8);
   if (sum != XXH3_64bits(copy, QK_EIGEN_HEADER_BYTES - 8))
     return qk_fail(err, QK_BAD_CHECKSUM, "the checksum of the header is wrong");
   members(&w, h);
-  if (w.bad || size != QK_EIGEN_HEADER_BYTES || !geometry_fits(h) || !contents_fit(h))
+  if (w.bad || size != QK_EIGEN_HEADER_BYTES || !geometry_fits(h) || !contents_fit(h) ||
+      version != version_of(h))
     return qk_fail(err, QK_BAD_FORMAT, "the header describes no eigenvectors");
   for (const uint8_t *p = w.at; p < copy + QK_EIGEN_HEADER_BYTES - 8; p++)
     if (*p != 0) return qk_fail(err, QK_BAD_FORMAT, "the header does not end in zeros");
@@ -262,6 +316,12 @@ qk_status_t qk_eigen_header_match(const qk_eigen_header_t *h, const qk_eigen_hea
     return qk_fail(err, QK_NOT_FOUND,
                    "%d eigenvectors to %g, not %d to %g, or by another space or order", p->count,
                    p->tol, q->count, q->tol);
+  if (p->cut.n != q->cut.n || memcmp(p->cut.block, q->cut.block, sizeof p->cut.block) != 0)
+    return qk_fail(err, QK_NOT_FOUND,
+                   "eigenvectors with a basis of %d and blocks of %dx%dx%dx%d, not %d and "
+                   "%dx%dx%dx%d",
+                   p->cut.n, p->cut.block[0], p->cut.block[1], p->cut.block[2], p->cut.block[3],
+                   q->cut.n, q->cut.block[0], q->cut.block[1], q->cut.block[2], q->cut.block[3]);
   if (h->full == wanted->full && h->vectors == wanted->vectors && h->planes == wanted->planes)
     return QK_OK;
   return qk_fail(err, QK_NOT_FOUND, "eigenvectors of another shape or precision");

@@ -1,6 +1,7 @@
 /*
- * eigen_header.h: the beginning of a file of eigenvectors, version 1. Little endian; unsigned
- * integers of 32 bits unless marked u64; reals as IEEE doubles (f64).
+ * eigen_header.h: the beginning of a file of eigenvectors, version 1, or 2 where they are
+ * compressed (eigen/compressed.h). Little endian; unsigned integers of 32 bits unless marked u64;
+ * reals as IEEE doubles (f64).
  *
  *   "QKEIGEN\n"  version  header bytes  file bytes (u64)
  *   gauge digest (u64)  phase [4][re, im] (f64)
@@ -13,6 +14,8 @@
  *   vectors: slices or flavours of an eigenvector  planes  blocks  numbers
  *   of a state: window  top  best (f64)  order  since  restarts  windows  converged
  *               columns drawn (u64)
+ *   version 2: vectors of the basis  extents of its aggregates x y z t  based (1: blocks begin with
+ *     the basis; 0: a state before there is one)  order, window, top (f64) of the polynomial
  *   zeros, and in the last 8 bytes XXH3_64bits of all bytes before
  *
  * Then a table: `numbers` reals (f64; complete: eigenvalue and residual of each vector, of a
@@ -23,7 +26,12 @@
  *   [plane][vector][site][column][12 components, of a Laplacian 3][re, im] as float
  *
  * sites of the lattice in global lexicographic order, x fastest. The sum of the planes are the
- * numbers: one for single precision, two for double. The checksum of a block is the sum modulo 2^64
+ * numbers: one for single precision, two for double. Where blocks begin with the basis, those after
+ * it are coefficients, of eight eigenvectors or of what a state has:
+ *
+ *   [plane][aggregate][column][chirality][vector of the basis][re, im] as float
+ *
+ * aggregates in global lexicographic order. The checksum of a block is the sum modulo 2^64
  * over its planes, vectors and sites n of XXH3_64bits_withSeed(bytes of the site, n + 2^56 *
  * (vectors * plane + vector)).
  *
@@ -33,11 +41,12 @@
 #define QK_ENGINE_EIGEN_HEADER_H
 
 #include "daemon/engine/checkpoint/mg_file.h"
-#include "daemon/engine/eigen/lanczos.h"
+#include "daemon/engine/eigen/compressed.h"
 
 enum {
   QK_EIGEN_HEADER_BYTES = 8192,
   QK_EIGEN_FILE_VERSION = 1,
+  QK_EIGEN_FILE_COMPRESSED = 2, /* version */
   QK_EIGEN_FILE_ALIGNED = 4096,
   QK_EIGEN_FILE_BLOCKS = 2048,
   QK_EIGEN_FILE_NUMBERS = 2048 * QK_EIGEN_MAX,
@@ -51,7 +60,12 @@ typedef struct qk_eigen_problem {
   int count, space, order, restarts;
   double tol;
   char links[QK_EIGEN_LINKS];
+  qk_coherent_cut_t cut; /* of compressed vectors */
 } qk_eigen_problem_t;
+
+static inline bool qk_eigen_is_compressed(const qk_eigen_problem_t *p) {
+  return p->cut.n > 0;
+}
 
 /* Vectors that a client has sent: `links` is "digest:" and 16 hexadecimal digits. */
 static inline bool qk_eigen_is_given(const qk_eigen_problem_t *p) {
@@ -67,15 +81,19 @@ typedef struct qk_eigen_header {
   qk_mg_identity_t identity; /* its seed is 0 */
   qk_eigen_problem_t problem;
   int dims[4];
-  bool complete, full;
+  bool complete, full, based;
+  qk_chebyshev_params_t smoother; /* of compressed vectors, where `based` */
   int vectors, planes, nblock, numbers;
   qk_lanczos_state_t state; /* nblock: as above */
 } qk_eigen_header_t;
 
-/* Floats of a site of one plane and vector; bytes of the table, of a block; where one begins. */
-int qk_eigen_site_floats(const qk_eigen_header_t *h);
+/* Whether block b has coefficients. */
+bool qk_eigen_is_coefficients(const qk_eigen_header_t *h, int block);
+/* Floats of a site, or of an aggregate, of one plane and vector; bytes of the table, of a block;
+ * where one begins. */
+int qk_eigen_site_floats(const qk_eigen_header_t *h, int block);
 int64_t qk_eigen_table_bytes(const qk_eigen_header_t *h);
-int64_t qk_eigen_block_bytes(const qk_eigen_header_t *h);
+int64_t qk_eigen_block_bytes(const qk_eigen_header_t *h, int block);
 int64_t qk_eigen_block_at(const qk_eigen_header_t *h, int block);
 
 /* Sets file_bytes, too. */

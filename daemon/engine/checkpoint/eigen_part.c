@@ -10,8 +10,11 @@ static int64_t local_sites(const qk_geom_t *geom, const qk_eigen_header_t *h) {
   return h->full ? geom->local_volume : geom->local_volume / 2;
 }
 
-int64_t qk_eigen_part_floats(const qk_geom_t *geom, const qk_eigen_header_t *h) {
-  return (int64_t)h->planes * h->vectors * local_sites(geom, h) * qk_eigen_site_floats(h);
+int64_t qk_eigen_part_floats(const qk_geom_t *geom, const qk_eigen_header_t *h, int block) {
+  const int64_t sites = qk_eigen_is_coefficients(h, block)
+                            ? qk_coherent_aggregates(geom, &h->problem.cut)
+                            : h->vectors * local_sites(geom, h);
+  return h->planes * sites * qk_eigen_site_floats(h, block);
 }
 
 /* Sites [first, end) of a field of one vector in single, and plain floats in host memory. */
@@ -143,6 +146,58 @@ qk_status_t qk_eigen_part_set(const qk_eigen_header_t *h, const float *part, qk_
                        NULL);
 }
 
+/* Planes of a field of coefficients, and what of them a part has: sites are filled up to a
+ * multiple of eight in the field. */
+typedef struct padded {
+  float *plane[2];
+  size_t floats; /* of a plane of the part */
+} padded_t;
+
+static qk_status_t padded_init(const qk_eigen_header_t *h, const qk_field_t *block, padded_t *p) {
+  const size_t all = (size_t)block->v.nsites * QK_EIGEN_BLOCK * 2 * (size_t)block->v.ncomp;
+  const qk_geom_t *geom = block->dev->geom;
+  int64_t aggregates = 1;
+  for (int mu = 0; mu < 4; mu++) aggregates *= geom->lat.l[mu] / h->problem.cut.block[mu];
+  p->floats = (size_t)(aggregates * qk_eigen_site_floats(h, h->nblock - 1));
+  for (int k = 0; k < 2; k++) p->plane[k] = qk_calloc(all, sizeof(float));
+  return p->plane[0] && p->plane[1] ? QK_OK : QK_NO_MEMORY;
+}
+
+static void padded_fini(padded_t *p) {
+  for (int k = 0; k < 2; k++) qk_free(p->plane[k]);
+}
+
+static bool coefficients_fit(const qk_eigen_header_t *h, const qk_field_t *f) {
+  return qk_eigen_is_coefficients(h, h->nblock - 1) && f->v.ncomp == 2 * h->problem.cut.n &&
+         f->v.nrhs == QK_EIGEN_BLOCK && f->v.subset == QK_EVEN;
+}
+
+qk_status_t qk_eigen_part_get_coefficients(const qk_eigen_header_t *h, const qk_field_t *block,
+                                           float *part) {
+  padded_t p = {{NULL, NULL}, 0};
+  const bool fits =
+      coefficients_fit(h, block) && block->v.prec == (h->planes == 2 ? QK_DOUBLE : QK_SINGLE);
+  qk_status_t status = fits ? padded_init(h, block, &p) : QK_BAD_ARGUMENT;
+  for (int k = 0; k < h->planes && !status; k++) {
+    status = qk_coherent_get(block, k, p.plane[k]);
+    memcpy(part + (size_t)k * p.floats, p.plane[k], p.floats * sizeof *part);
+  }
+  padded_fini(&p);
+  return qk_comm_agree(block->dev->geom->comm, status, NULL);
+}
+
+qk_status_t qk_eigen_part_set_coefficients(const qk_eigen_header_t *h, const float *part,
+                                           qk_field_t *block) {
+  padded_t p = {{NULL, NULL}, 0};
+  const int planes = block->v.prec == QK_DOUBLE ? h->planes : 1;
+  const qk_status_t fits = coefficients_fit(h, block) ? padded_init(h, block, &p) : QK_BAD_ARGUMENT;
+  for (int k = 0; k < h->planes && !fits; k++)
+    memcpy(p.plane[k], part + (size_t)k * p.floats, p.floats * sizeof *part);
+  const qk_status_t status = fits ? fits : qk_coherent_set(block, planes, p.plane);
+  padded_fini(&p);
+  return qk_comm_agree(block->dev->geom->comm, status, NULL);
+}
+
 /* One column of a plane, as a block of its own. */
 static void pick(const float *plane, int64_t sites, int column, float *to) {
 #pragma omp parallel for schedule(static)
@@ -157,6 +212,12 @@ static qk_status_t set_planes(const qk_field_t *field, float *const own[2]) {
   const qk_status_t status = opened ? opened : set_double(&r, field, own);
   close_rooms(&r);
   return status;
+}
+
+qk_status_t qk_eigen_part_plain(const qk_field_t *field, float *const plane[2]) {
+  const bool fits = field->v.prec == QK_DOUBLE && field->v.nrhs == 1 && field->v.inner <= 1;
+  return qk_comm_agree(field->dev->geom->comm, fits ? set_planes(field, plane) : QK_BAD_ARGUMENT,
+                       NULL);
 }
 
 static qk_status_t set_column(const qk_eigen_header_t *h, const float *part, int vector, int column,

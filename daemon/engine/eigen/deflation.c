@@ -227,7 +227,8 @@ static qk_status_t make_image(qk_deflation_t *d, int b) {
 }
 
 qk_status_t qk_deflation_keep_images(qk_deflation_t *d) {
-  qk_status_t status = d->packed || d->block[0]->v.prec != QK_SINGLE ? QK_BAD_ARGUMENT : QK_OK;
+  const bool can = !d->packed && !d->compressed && d->block[0]->v.prec == QK_SINGLE;
+  qk_status_t status = can ? QK_OK : QK_BAD_ARGUMENT;
   for (int b = 0; b < d->nblock && !status; b++) status = make_image(d, b);
   if (!status) {
     qk_dev_sync(d->dev);

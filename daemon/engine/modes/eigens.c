@@ -7,6 +7,7 @@
 #include "daemon/base/clock.h"
 #include "daemon/base/log.h"
 #include "daemon/base/mem.h"
+#include "daemon/engine/modes/eigens_compressed.h"
 #include "daemon/engine/modes/eigens_file.h"
 
 enum { B = QK_EIGEN_BLOCK };
@@ -49,6 +50,8 @@ static void clear(qk_eigens_t *s) {
   qk_given_destroy(j->given);
   qk_slices_destroy(j->slices);
   qk_lanczos_destroy(j->lanczos);
+  qk_compressed_destroy(j->compressed);
+  qk_coherent_destroy(j->basis);
   qk_work_destroy(j->work);
   qk_free(j->part);
   *j = (qk_eigens_job_t){0};
@@ -117,6 +120,7 @@ static qk_status_t keep(qk_eigens_t *s, bool *over, qk_eigens_done_t *done, qk_e
   for (int i = 0; i < QK_EIGEN_NAMES_MAX; i++) {
     if (s->kept[i]) continue;
     s->kept[i] = s->job.made;
+    s->kept[i]->op = s->setup->op;
     s->job.made = NULL;
     return conclude(s, s->kept[i], over, done, err);
   }
@@ -146,6 +150,7 @@ static int64_t device_bytes(const qk_eigens_t *s) {
   const qk_geom_t *fields = l->op->dev->geom;
   if (qk_eigens_is_laplacian(s)) return qk_slices_bytes(&l->geom, &s->job.order.links, p);
   const qk_subset_t system = p->kind == QK_LANCZOS_GAMMA5 ? QK_FULL : l->op->system;
+  if (qk_eigens_is_compressed(s)) return qk_eigens_compressed_bytes(s);
   const int64_t work = 3 * (int64_t)qk_field_bytes(fields, p->prec, B, system);
   return qk_lanczos_bytes(fields, system, p) + work;
 }
@@ -188,13 +193,15 @@ static qk_status_t choose(qk_eigens_t *s, qk_err_t *err) {
     return qk_lanczos_has_gamma5(s->setup->op, err);
   }
   q->prec = p->tol >= coarse && holds_single(s->setup) ? QK_SINGLE : QK_DOUBLE;
-  return QK_OK;
+  return qk_eigens_is_compressed(s) ? qk_eigens_choose_basis(s, err) : QK_OK;
 }
 
 static qk_status_t reserve_part(qk_eigens_t *s, qk_err_t *err) {
   qk_eigen_header_t h;
   qk_eigens_describe(s, &h);
-  const int64_t floats = qk_eigen_part_floats(&s->setup->geom, &h);
+  int64_t floats = qk_eigen_part_floats(&s->setup->geom, &h, 0);
+  if (qk_eigens_is_compressed(s) && qk_eigens_coefficient_floats(s) > floats)
+    floats = qk_eigens_coefficient_floats(s);
   s->job.part = qk_malloc((size_t)floats * sizeof(float));
   const qk_status_t status =
       s->job.part ? QK_OK
@@ -228,6 +235,7 @@ static qk_status_t start_lanczos(qk_eigens_t *s, qk_err_t *err) {
   status = reserve_part(s, err);
   if (status != QK_OK) return status;
   j->stage = ITERATE;
+  if (j->h.based) return qk_eigens_go_on_within(s, err);
   return qk_lanczos_create(op, j->work, &j->params, &j->lanczos, err);
 }
 
@@ -257,8 +265,12 @@ static qk_status_t begin_collecting(qk_eigens_t *s, qk_err_t *err) {
 static qk_status_t collect_block(qk_eigens_t *s) {
   qk_eigens_job_t *j = &s->job;
   const int b = j->block++;
-  const qk_status_t status = qk_eigen_part_get(&j->h, j->eigen->block[b], j->made->part[b]);
+  const qk_status_t status = j->compressed
+                                 ? qk_eigens_collect_coefficients(s, b)
+                                 : qk_eigen_part_get(&j->h, j->eigen->block[b], j->made->part[b]);
   if (status != QK_OK || j->block < j->h.nblock) return status;
+  qk_compressed_destroy(j->compressed);
+  j->compressed = NULL;
   qk_eigen_destroy(j->eigen);
   j->eigen = NULL;
   j->block = 0;
@@ -302,6 +314,8 @@ static qk_status_t iterate(qk_eigens_t *s, qk_err_t *err) {
   qk_status_t status = qk_lanczos_step(j->lanczos, err);
   if (status != QK_OK) return status;
   const qk_lanczos_news_t news = qk_lanczos_news(j->lanczos);
+  if (news.over && qk_eigens_is_compressed(s))
+    return j->basis ? qk_eigens_begin_refining(s, err) : qk_eigens_begin_basis(s, err);
   if (news.over) return begin_collecting(s, err);
   return news.restarted && j->order.file[0] ? qk_eigens_begin_saving(s) : QK_OK;
 }
@@ -339,7 +353,10 @@ static qk_status_t start(qk_eigens_t *s, qk_err_t *err) {
 /* What the file begins with says what is read, and into what. */
 static qk_status_t open_file(qk_eigens_t *s, qk_err_t *err) {
   qk_status_t status = qk_eigens_open_file(s, err);
-  if (status == QK_OK && !s->job.made) status = start_lanczos(s, err);
+  if (status == QK_OK && !s->job.h.complete && !s->job.made) status = start_lanczos(s, err);
+  if (status == QK_OK && s->job.lanczos && s->job.h.state.nblock > qk_lanczos_kept(s->job.lanczos))
+    status = qk_fail(err, QK_BAD_FORMAT, "%s: a state of %d blocks", s->job.order.file,
+                     s->job.h.state.nblock);
   s->job.stage = READ;
   return status;
 }
@@ -353,7 +370,7 @@ static qk_status_t read_block(qk_eigens_t *s, bool *complete, qk_err_t *err) {
   *complete = j->h.complete;
   if (*complete) return QK_OK;
   j->stage = ITERATE;
-  return j->made ? start_slices(s, j->h.state.done, err) : QK_OK;
+  return qk_eigens_is_laplacian(s) ? start_slices(s, j->h.state.done, err) : QK_OK;
 }
 
 /* From the beginning, once more. */
@@ -444,6 +461,10 @@ static qk_status_t step(qk_eigens_t *s, bool *ready, qk_err_t *why) {
     return iterate(s, why);
   case SAVE:
     return qk_eigens_save_block(s);
+  case BASE:
+    return qk_eigens_take_basis(s, why);
+  case REFINE:
+    return qk_eigens_refine(s, why);
   case COLLECT:
     return collect_block(s);
   default:

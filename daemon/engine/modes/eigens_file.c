@@ -25,6 +25,12 @@ void qk_eigens_describe(const qk_eigens_t *s, qk_eigen_header_t *h) {
   memcpy(h->dims, l->geom.global, sizeof h->dims);
 }
 
+void qk_eigens_describe_basis(const qk_eigens_t *s, qk_eigen_header_t *h) {
+  h->based = true;
+  h->smoother = s->job.smoother;
+  h->nblock += s->job.order.problem.cut.n / B;
+}
+
 /* Trouble with a file does not end a computation. */
 static void give_up_file(qk_eigens_t *s, const qk_err_t *why) {
   if (qk_eigens_is_first(s))
@@ -60,6 +66,7 @@ qk_status_t qk_eigens_begin_saving(qk_eigens_t *s) {
     qk_lanczos_state(j->lanczos, &j->h.state, &j->number);
     j->h.nblock = j->h.state.nblock;
     j->h.numbers = (j->h.nblock - 1) * B;
+    if (j->basis) qk_eigens_describe_basis(s, &j->h);
   }
   j->block = 0;
   j->stage = SAVE;
@@ -71,14 +78,21 @@ qk_status_t qk_eigens_begin_saving(qk_eigens_t *s) {
   return QK_OK;
 }
 
+/* Block j->block of a state, from the iteration. */
+static qk_status_t get_block(const qk_eigens_job_t *j) {
+  if (!j->basis) return qk_eigen_part_get(&j->h, qk_lanczos_block(j->lanczos, j->block), j->part);
+  const qk_field_t *block = qk_lanczos_block(j->lanczos, j->block - j->basis->nblock);
+  return qk_eigen_part_get_coefficients(&j->h, block, j->part);
+}
+
 qk_status_t qk_eigens_save_block(qk_eigens_t *s) {
   qk_eigens_job_t *j = &s->job;
   qk_err_t why = {0};
   qk_status_t status = QK_OK;
   if (j->block < j->h.nblock) {
-    const float *part = j->slices ? j->made->part[j->block] : j->part;
-    if (!j->slices)
-      status = qk_eigen_part_get(&j->h, qk_lanczos_block(j->lanczos, j->block), j->part);
+    const bool there = j->slices || (j->h.based && !qk_eigen_is_coefficients(&j->h, j->block));
+    const float *part = there ? j->made->part[j->block] : j->part;
+    if (!there) status = get_block(j);
     if (status != QK_OK) return status;
     status = qk_eigen_writer_block(j->writer, j->block++, part, &why);
     if (status == QK_OK || qk_eigens_loses_process(status)) return status;
@@ -173,19 +187,30 @@ static qk_status_t go_on_with_lanczos(qk_eigens_t *s, qk_err_t *err) {
   return status;
 }
 
+/* Block b, which was read, to the iteration where it is one of a state. */
+static qk_status_t set_block(qk_eigens_job_t *j, int b, const float *part) {
+  if (!j->lanczos) return QK_OK;
+  if (!j->h.based) return qk_eigen_part_set(&j->h, part, qk_lanczos_block(j->lanczos, b));
+  if (!qk_eigen_is_coefficients(&j->h, b)) return qk_eigen_part_set(&j->h, part, j->basis->v[b]);
+  return qk_eigen_part_set_coefficients(&j->h, part,
+                                        qk_lanczos_block(j->lanczos, b - j->basis->nblock));
+}
+
 qk_status_t qk_eigens_read_block(qk_eigens_t *s, bool *ends, qk_err_t *err) {
   qk_eigens_job_t *j = &s->job;
   *ends = j->block == j->h.nblock;
   if (!*ends) {
     const int b = j->block++;
-    float *part = j->made ? j->made->part[b] : j->part;
+    const bool there =
+        j->made && (j->h.complete || !j->h.based || !qk_eigen_is_coefficients(&j->h, b));
+    float *part = there ? j->made->part[b] : j->part;
     const qk_status_t status = qk_eigen_reader_block(j->reader, b, part, err);
-    if (status != QK_OK || j->made) return status;
-    return qk_eigen_part_set(&j->h, part, qk_lanczos_block(j->lanczos, b));
+    return status == QK_OK ? set_block(j, b, part) : status;
   }
-  if (j->made) memcpy(j->made->number, j->number, (size_t)j->h.numbers * sizeof *j->number);
-  if (j->made && !j->h.complete) go_on_with_slices(s);
-  const qk_status_t status = j->made ? QK_OK : go_on_with_lanczos(s, err);
+  const bool whole = j->h.complete || qk_eigens_is_laplacian(s);
+  if (whole) memcpy(j->made->number, j->number, (size_t)j->h.numbers * sizeof *j->number);
+  if (whole && !j->h.complete) go_on_with_slices(s);
+  const qk_status_t status = whole ? QK_OK : go_on_with_lanczos(s, err);
   if (status != QK_OK) return status;
   qk_eigen_reader_close(j->reader);
   j->reader = NULL;

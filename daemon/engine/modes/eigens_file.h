@@ -7,6 +7,8 @@
 /* Of a file, but what depends on how far it is; of a Laplacian with blocks and numbers. */
 void qk_eigens_describe(const qk_eigens_t *s, qk_eigen_header_t *h);
 void qk_eigens_describe_slices(const qk_eigens_t *s, qk_eigen_header_t *h);
+/* Adds the basis of compressed vectors. */
+void qk_eigens_describe_basis(const qk_eigens_t *s, qk_eigen_header_t *h);
 /* The state of Lanczos after a restart, or the slices that are done; then block by block. Trouble
  * with the file is logged, and ends nothing. */
 qk_status_t qk_eigens_begin_saving(qk_eigens_t *s);

@@ -2,7 +2,8 @@
  * eigens_job.h: an EIGEN on its way, as eigens.c and eigens_file.c share it. Private to them.
  *
  * The stages: READ (a file that is there), TAKE (vectors of a client), ITERATE, SAVE (a state),
- * COLLECT (into host memory), WRITE (the vectors).
+ * COLLECT (into host memory), WRITE (the vectors). Of compressed vectors: ITERATE to those of the
+ * basis, BASE (their copy into host memory), ITERATE in its space, REFINE, COLLECT, WRITE.
  */
 #ifndef QK_ENGINE_EIGENS_JOB_H
 #define QK_ENGINE_EIGENS_JOB_H
@@ -11,7 +12,17 @@
 #include "daemon/engine/modes/given.h"
 #include "daemon/engine/modes/slices.h"
 
-typedef enum qk_eigens_stage { IDLE, READ, TAKE, ITERATE, SAVE, COLLECT, WRITE } qk_eigens_stage_t;
+typedef enum qk_eigens_stage {
+  IDLE,
+  READ,
+  TAKE,
+  ITERATE,
+  SAVE,
+  BASE,
+  REFINE,
+  COLLECT,
+  WRITE
+} qk_eigens_stage_t;
 
 typedef struct qk_eigens_job {
   qk_eigens_stage_t stage;
@@ -24,6 +35,10 @@ typedef struct qk_eigens_job {
   qk_lanczos_t *lanczos; /* of the others */
   qk_work_t *work;
   qk_eigen_t *eigen;
+  qk_coherent_t *basis; /* of compressed vectors: there is one, beside `made` ... */
+  qk_chebyshev_params_t smoother;
+  double guess;                /* ... and where the window of its iteration begins */
+  qk_compressed_t *compressed; /* it has the basis */
   qk_eigen_reader_t *reader;
   qk_eigen_writer_t *writer;
   qk_eigen_header_t h; /* of the file that is read or written */
@@ -55,6 +70,10 @@ static inline bool qk_eigens_loses_process(qk_status_t status) {
 
 static inline bool qk_eigens_is_given(const qk_eigens_t *s) {
   return qk_eigen_is_given(&s->job.order.problem);
+}
+
+static inline bool qk_eigens_is_compressed(const qk_eigens_t *s) {
+  return qk_eigen_is_compressed(&s->job.order.problem);
 }
 
 static inline bool qk_eigens_is_laplacian(const qk_eigens_t *s) {

@@ -14,6 +14,7 @@ typedef struct qk_kept {
   double *number; /* eigenvalue and residual of each, of a Laplacian [t][n] */
   int restarts;
   int64_t applications; /* that they took */
+  qk_operator_t *op;    /* of compressed vectors, which take it to be expanded; borrowed */
 } qk_kept_t;
 
 /* Memory for vectors of this header under the name and with the file of the order. Collective.

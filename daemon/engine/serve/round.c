@@ -352,6 +352,8 @@ qk_status_t qk_eigen_parse(const Quark__Engine__Eigen *m, const int dims[4], int
                                     .tol = p->tol},
                         .restore = m->restore};
   links_text(p->links, o.problem.links);
+  o.problem.cut.n = (int)p->basis;
+  if (p->basis > 0) qk_eigen_block(p, shape.dims, o.problem.cut.block);
   if (p->field) snprintf(o.problem.links, sizeof o.problem.links, "%s", p->field);
   if (p->links) o.links = links_of(p->links);
   const char *out = m->shm_out ? m->shm_out : "", *file = m->file ? m->file : "";

@@ -28,14 +28,26 @@ static int64_t held(const qk_geom_t *geom, int n, qk_prec_t store) {
          vectors * QK_MAX_RHS * 2 * (int64_t)sizeof(double) + fields;
 }
 
-int64_t qk_deflate_bytes(const qk_geom_t *geom, int n, qk_prec_t store, bool twist) {
+/* Of compressed vectors, with a basis in `store`. */
+static int64_t held_compressed(const qk_geom_t *geom, int n, const qk_coherent_cut_t *cut,
+                               qk_prec_t store) {
+  return cut->n / QK_TILE * field(geom, store, QK_TILE) +
+         qk_compressed_bytes(geom, QK_EVEN, QK_SINGLE, cut, n);
+}
+
+int64_t qk_deflate_bytes(const qk_geom_t *geom, int n, const qk_coherent_cut_t *cut,
+                         qk_prec_t store, bool twist) {
+  if (n > 0 && cut->n > 0) return held_compressed(geom, n, cut, store);
   return n > 0 ? (twist ? 2 : 1) * held(geom, n, store) : 0;
 }
 
 /* Lanczos; then its vectors, those that are made of them, and a block on the way. */
-int64_t qk_deflate_making(const qk_geom_t *geom, int n, qk_prec_t store, bool twist) {
+int64_t qk_deflate_making(const qk_geom_t *geom, int n, const qk_coherent_cut_t *cut,
+                          qk_prec_t store, bool twist) {
   const qk_lanczos_params_t p = params_of(n);
   if (n == 0) return 0;
+  if (cut->n > 0) /* as they are read; a block on the way, perhaps in double */
+    return held_compressed(geom, n, cut, QK_SINGLE) + 2 * field(geom, QK_DOUBLE, QK_TILE);
   const int64_t finding = qk_lanczos_bytes(geom, QK_EVEN, &p);
   const int64_t taking = qk_deflation_bytes(geom, QK_EVEN, QK_SINGLE, n) + held(geom, n, store) +
                          field(geom, QK_SINGLE, qk_deflation_columns(n, 0));
@@ -43,14 +55,22 @@ int64_t qk_deflate_making(const qk_geom_t *geom, int n, qk_prec_t store, bool tw
   return twist ? most + held(geom, n, store) : most;
 }
 
-qk_status_t qk_deflate_check(const qk_geom_t *geom, const qk_load_t *load, int *n, qk_err_t *err) {
+qk_status_t qk_deflate_check(const qk_geom_t *geom, const qk_load_t *load, int *n,
+                             qk_coherent_cut_t *cut, qk_err_t *err) {
   qk_geom_t fields = *geom;
+  int count = 0;
   fields.inner = qk_action_vectors(qk_values_action(&load->values));
   fields.ls = qk_action_slices(qk_action_of(&load->values), &load->values);
   const int most = qk_lanczos_most(&fields, QK_LANCZOS_NORMAL);
   *n = load->deflate;
-  if (load->deflate_from[0] && *n == 0) {
-    const qk_status_t status = qk_deflate_file_count(geom, load->deflate_file, n, err);
+  *cut = (qk_coherent_cut_t){0};
+  if (load->deflate_from[0]) {
+    const qk_status_t status = qk_deflate_file_count(geom, load->deflate_file, &count, cut, err);
+    if (status != QK_OK) return status;
+    if (*n == 0) *n = count;
+  }
+  if (cut->n > 0) {
+    const qk_status_t status = qk_coherent_check(geom, cut, err);
     if (status != QK_OK) return status;
   }
   if (*n <= most) return QK_OK;
@@ -93,10 +113,12 @@ static qk_status_t note_trouble(qk_deflate_t *d, qk_status_t status, const qk_er
 static qk_status_t read_own(const making_t *m, qk_deflate_t *d, qk_eigen_t **e) {
   qk_err_t why = {0};
   const bool first = qk_comm_rank(m->op->dev->geom->comm) == 0;
-  double there = m->p->file[0] && first && access(m->p->file, F_OK) == 0 ? 1 : 0;
+  double there =
+      m->p->load->deflate_file[0] && first && access(m->p->load->deflate_file, F_OK) == 0 ? 1 : 0;
   qk_status_t status = qk_comm_max(m->op->dev->geom->comm, &there, 1);
   if (status || there == 0) return status;
-  status = qk_deflate_file_read(m->op, m->p->file, m->p->identity, m->p->n, true, e, &why);
+  status =
+      qk_deflate_file_read(m->op, m->p->load->deflate_file, m->p->identity, m->p->n, true, e, &why);
   d->restored = status == QK_OK;
   return note_trouble(d, status, &why);
 }
@@ -113,16 +135,18 @@ static qk_status_t compute(const making_t *m, qk_eigen_t **e) {
 
 static qk_status_t write_own(const making_t *m, qk_deflate_t *d, const qk_eigen_t *e) {
   qk_err_t why = {0};
-  if (!m->p->file[0] || e->n < m->p->n) return QK_OK;
-  return note_trouble(d, qk_deflate_file_write(m->op, m->p->file, m->p->identity, e, &why), &why);
+  if (!m->p->load->deflate_file[0] || e->n < m->p->n) return QK_OK;
+  return note_trouble(
+      d, qk_deflate_file_write(m->op, m->p->load->deflate_file, m->p->identity, e, &why), &why);
 }
 
 /* Of flavour 1. */
 static qk_status_t find_eigen(const making_t *m, qk_deflate_t *d, qk_eigen_t **e) {
-  if (m->p->from[0]) {
-    snprintf(d->origin, sizeof d->origin, "%s", m->p->from);
+  if (m->p->load->deflate_from[0]) {
+    snprintf(d->origin, sizeof d->origin, "%s", m->p->load->deflate_from);
     d->restored = true;
-    return qk_deflate_file_read(m->op, m->p->file, m->p->identity, m->p->n, false, e, m->err);
+    return qk_deflate_file_read(m->op, m->p->load->deflate_file, m->p->identity, m->p->n, false, e,
+                                m->err);
   }
   qk_status_t status = read_own(m, d, e);
   if (status || *e) return status;
@@ -130,8 +154,21 @@ static qk_status_t find_eigen(const making_t *m, qk_deflate_t *d, qk_eigen_t **e
   return status ? status : write_own(m, d, *e);
 }
 
+/* Vectors of another's that are compressed stay so. */
+static qk_status_t find_compressed(const making_t *m, qk_deflate_t *d) {
+  qk_compressed_t *z = NULL;
+  snprintf(d->origin, sizeof d->origin, "%s", m->p->load->deflate_from);
+  d->restored = true;
+  const qk_status_t status = qk_deflate_file_compressed(m->op, m->work, m->p->load->deflate_file,
+                                                        m->p->identity, m->p->n, &z, m->err);
+  return status ? status
+                : qk_deflation_create_compressed(m->op, m->work, z, m->p->store, &d->flavour[0],
+                                                 m->err);
+}
+
 static qk_status_t find(const making_t *m, qk_deflate_t *d) {
   qk_eigen_t *e = NULL;
+  if (m->p->cut.n > 0) return find_compressed(m, d);
   const qk_status_t found = find_eigen(m, d, &e);
   const qk_status_t status =
       found ? found
@@ -160,7 +197,7 @@ static qk_status_t find_minus(const making_t *m, qk_deflation_t **d) {
 
 static qk_status_t find_all(const making_t *m, qk_deflate_t *d) {
   const qk_device_t *dev = m->op->dev;
-  const bool twist = m->op->twist != 0 && !m->p->from[0];
+  const bool twist = m->op->twist != 0 && !m->p->load->deflate_from[0];
   qk_status_t status = find(m, d);
   if (status) return status;
   status = twist ? find_minus(m, &d->flavour[1]) : QK_OK;
@@ -169,7 +206,7 @@ static qk_status_t find_all(const making_t *m, qk_deflate_t *d) {
   d->n = qk_deflation_count(d->flavour[0]);
   d->lowest = value[0];
   d->highest = value[d->n - 1];
-  d->bytes = qk_deflate_bytes(dev->geom, d->n, m->p->store, twist);
+  d->bytes = qk_deflate_bytes(dev->geom, d->n, &m->p->cut, m->p->store, twist);
   return QK_OK;
 }
 
@@ -194,6 +231,7 @@ qk_status_t qk_deflate_create(qk_operator_t *op, qk_work_t *work, const qk_defla
   status = qk_comm_agree(op->dev->geom->comm, status, err);
   if (status) goto fail;
   status = find_all(&m, d);
+  qk_work_trim(work);
   if (status) goto fail;
   d->seconds = qk_clock_now() - start;
   tell(&m, d);

@@ -25,24 +25,29 @@ typedef struct qk_deflate {
 typedef struct qk_deflate_params {
   int n;
   qk_prec_t store;                  /* QK_SINGLE or QK_HALF */
-  const char *file, *from;          /* as LOAD has them */
+  const qk_load_t *load;            /* file, and whose vectors they are */
   const qk_mg_identity_t *identity; /* that a file is bound to */
+  qk_coherent_cut_t cut; /* of vectors of another that are compressed; n 0: they are not */
 } qk_deflate_params_t;
 
 /* The operator holds single. A file that is not read for another reason than that it is not there
- * is no failure, but where the vectors are another's (from); then flavour -1 has none. */
+ * is no failure, but where the vectors are another's; then flavour -1 has none. work is trimmed. */
 qk_status_t qk_deflate_create(qk_operator_t *op, qk_work_t *work, const qk_deflate_params_t *params,
                               qk_progress_fn *progress, void *arg, qk_deflate_t **deflate,
                               qk_err_t *err);
 void qk_deflate_destroy(qk_deflate_t *deflate); /* NULL-safe */
 
-/* How many vectors LOAD asks for, those of a file if it says no number, and whether the lattice has
- * as many. geom: of one vector. QK_BAD_ARGUMENT; those of eigen_file.h. */
-qk_status_t qk_deflate_check(const qk_geom_t *geom, const qk_load_t *load, int *n, qk_err_t *err);
+/* How many vectors LOAD asks for, those of a file if it says no number, how they are compressed,
+ * and whether the lattice has as many. geom: of one vector. QK_BAD_ARGUMENT, QK_BAD_GEOMETRY;
+ * those of eigen_file.h. */
+qk_status_t qk_deflate_check(const qk_geom_t *geom, const qk_load_t *load, int *n,
+                             qk_coherent_cut_t *cut, qk_err_t *err);
 
 /* What a plan needs, on one rank: bytes that stay, and the most beside the operator while they are
  * made. geom: of the fields of the solvers. */
-int64_t qk_deflate_bytes(const qk_geom_t *geom, int n, qk_prec_t store, bool twist);
-int64_t qk_deflate_making(const qk_geom_t *geom, int n, qk_prec_t store, bool twist);
+int64_t qk_deflate_bytes(const qk_geom_t *geom, int n, const qk_coherent_cut_t *cut,
+                         qk_prec_t store, bool twist);
+int64_t qk_deflate_making(const qk_geom_t *geom, int n, const qk_coherent_cut_t *cut,
+                          qk_prec_t store, bool twist);
 
 #endif

@@ -7,7 +7,7 @@
 enum { B = QK_EIGEN_BLOCK };
 
 qk_status_t qk_deflate_file_count(const qk_geom_t *geom, const char *path, int *count,
-                                  qk_err_t *err) {
+                                  qk_coherent_cut_t *cut, qk_err_t *err) {
   qk_eigen_reader_t *r;
   qk_eigen_header_t h;
   const double *number;
@@ -15,6 +15,7 @@ qk_status_t qk_deflate_file_count(const qk_geom_t *geom, const char *path, int *
   if (status != QK_OK) return status;
   qk_eigen_reader_close(r);
   *count = h.problem.count;
+  *cut = h.problem.cut;
   return QK_OK;
 }
 
@@ -57,12 +58,15 @@ typedef struct passage {
   qk_field_t *wide;
 } passage_t;
 
-static qk_status_t open_passage(const qk_eigen_t *e, const qk_geom_t *geom,
+/* For any block of a file. */
+static qk_status_t open_passage(const qk_flat_t *flat, const qk_geom_t *geom,
                                 const qk_eigen_header_t *h, qk_subset_t system, passage_t *p) {
-  *p = (passage_t){.part = qk_malloc((size_t)qk_eigen_part_floats(geom, h) * sizeof(float))};
+  const int64_t first = qk_eigen_part_floats(geom, h, 0),
+                last = qk_eigen_part_floats(geom, h, h->nblock - 1);
+  *p = (passage_t){.part = qk_malloc((size_t)(first > last ? first : last) * sizeof(float))};
   if (p->part == NULL) return QK_NO_MEMORY;
   if (h->planes == 1) return QK_OK;
-  return qk_field_create(qk_flat_dev(e->flat), QK_DOUBLE, B, system, &p->wide);
+  return qk_field_create(qk_flat_dev(flat), QK_DOUBLE, B, system, &p->wide);
 }
 
 static void close_passage(passage_t *p) {
@@ -98,7 +102,7 @@ static qk_status_t reserve(qk_operator_t *op, int n, qk_eigen_t **eigen) {
 static qk_status_t read_blocks(qk_operator_t *op, qk_eigen_reader_t *r, const qk_eigen_header_t *h,
                                const double *number, qk_eigen_t *e, qk_err_t *err) {
   passage_t p;
-  qk_status_t status = open_passage(e, op->dev->geom, h, op->system, &p);
+  qk_status_t status = open_passage(e->flat, op->dev->geom, h, op->system, &p);
   status = qk_comm_agree(op->dev->geom->comm, status, err);
   for (int b = 0; b < e->nblock && status == QK_OK; b++)
     status = read_block(r, h, &p, b, e->block[b], err);
@@ -144,10 +148,94 @@ end:
   return qk_fail(err, status, "%s", qk_status_text(status));
 }
 
+/* ---- compressed vectors ---------------------------------------------------------------------- */
+
+static qk_status_t read_basis(qk_eigen_reader_t *r, const qk_eigen_header_t *h, passage_t *p,
+                              qk_coherent_t *basis, qk_err_t *err) {
+  qk_status_t status = QK_OK;
+  for (int b = 0; b < basis->nblock && status == QK_OK; b++)
+    status = read_block(r, h, p, b, basis->v[b], err);
+  return status;
+}
+
+static qk_status_t read_coefficients(qk_eigen_reader_t *r, const qk_eigen_header_t *h, passage_t *p,
+                                     const double *number, qk_compressed_t *z, qk_err_t *err) {
+  const int n = qk_compressed_count(z), first = h->problem.cut.n / B;
+  double value[QK_EIGEN_MAX], residual[QK_EIGEN_MAX];
+  for (int b = 0; b * B < n; b++) {
+    qk_status_t status = qk_eigen_reader_block(r, first + b, p->part, err);
+    if (status == QK_OK)
+      status = qk_eigen_part_set_coefficients(h, p->part, qk_compressed_block(z, b));
+    if (status != QK_OK) return status;
+  }
+  for (int i = 0; i < n; i++) {
+    value[i] = number[2 * i];
+    residual[i] = number[2 * i + 1];
+  }
+  qk_compressed_set_values(z, value, residual);
+  return QK_OK;
+}
+
+/* Vectors of the last block beyond those that are wanted would be divided by roots that are not
+ * theirs: they count as wanted. The set takes the basis. */
+static qk_status_t make_set(qk_operator_t *op, qk_work_t *work, qk_eigen_reader_t *r,
+                            const qk_eigen_header_t *h, const double *number, int n, passage_t *p,
+                            qk_coherent_t **basis, qk_compressed_t **set, qk_err_t *err) {
+  qk_status_t status = read_basis(r, h, p, *basis, err);
+  if (status != QK_OK) return status;
+  status = qk_compressed_create(op, work, *basis, &h->smoother, taken(h, n), set, err);
+  if (status != QK_OK) return status;
+  *basis = NULL;
+  return read_coefficients(r, h, p, number, *set, err);
+}
+
+static qk_status_t open_basis(qk_operator_t *op, const qk_eigen_header_t *h, passage_t *p,
+                              qk_coherent_t **basis) {
+  const qk_status_t status =
+      qk_coherent_create(op->dev, op->system, QK_SINGLE, &h->problem.cut, basis);
+  return status ? status : open_passage(&(*basis)->flat, op->dev->geom, h, op->system, p);
+}
+
+static qk_status_t read_set(qk_operator_t *op, qk_work_t *work, qk_eigen_reader_t *r,
+                            const qk_eigen_header_t *h, const double *number, int n,
+                            qk_compressed_t **set, qk_err_t *err) {
+  qk_coherent_t *basis = NULL;
+  passage_t p = {0};
+  const qk_status_t opened = qk_comm_agree(op->dev->geom->comm, open_basis(op, h, &p, &basis), err);
+  const qk_status_t status =
+      opened ? opened : make_set(op, work, r, h, number, n, &p, &basis, set, err);
+  close_passage(&p);
+  qk_coherent_destroy(basis);
+  return status;
+}
+
+qk_status_t qk_deflate_file_compressed(qk_operator_t *op, qk_work_t *work, const char *path,
+                                       const qk_mg_identity_t *identity, int n,
+                                       qk_compressed_t **set, qk_err_t *err) {
+  const qk_eigen_header_t wanted = describe(op, identity, n);
+  qk_eigen_header_t h;
+  const double *number;
+  qk_eigen_reader_t *r = NULL;
+  qk_compressed_t *z = NULL;
+  qk_status_t status = qk_eigen_reader_open(op->dev->geom, path, NULL, &r, &h, &number, err);
+  if (status != QK_OK) return status;
+  status = match(&h, &wanted, false, err);
+  status = status ? status : read_set(op, work, r, &h, number, n, &z, err);
+  qk_eigen_reader_close(r);
+  if (status == QK_OK) {
+    *set = z;
+    return QK_OK;
+  }
+  qk_compressed_destroy(z);
+  return qk_fail(err, status, "%s", qk_status_text(status));
+}
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
 static qk_status_t write_blocks(qk_operator_t *op, qk_eigen_writer_t *w, const qk_eigen_header_t *h,
                                 const qk_eigen_t *e, qk_err_t *err) {
   passage_t p;
-  qk_status_t status = open_passage(e, op->dev->geom, h, op->system, &p);
+  qk_status_t status = open_passage(e->flat, op->dev->geom, h, op->system, &p);
   status = qk_comm_agree(op->dev->geom->comm, status, err);
   for (int b = 0; b < e->nblock && status == QK_OK; b++) {
     status = qk_eigen_part_get(h, e->block[b], p.part);

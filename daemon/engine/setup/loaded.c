@@ -283,6 +283,7 @@ static qk_status_t make_plan(const loading_t *in, qk_loaded_t *s, const qk_actio
                                  .single_rhs = in->load->single_rhs,
                                  .on_host = s->ops->host_memory,
                                  .deflate = s->ndeflate,
+                                 .deflate_cut = s->deflate_cut,
                                  .mg = mg ? &s->mg_params : NULL};
   const int nvec = s->mg_params.level[0].nvec, ntest = s->mg_params.level[0].ntest;
   if (status == QK_OK)
@@ -405,14 +406,11 @@ static qk_status_t find_low_modes(const loading_t *in, qk_loaded_t *s) {
   if (s->ndeflate == 0) return QK_OK;
   const qk_deflate_params_t params = {.n = s->ndeflate,
                                       .store = s->plan.deflate_store,
-                                      .file = in->load->deflate_file,
-                                      .from = in->load->deflate_from,
-                                      .identity = &s->identity};
+                                      .load = in->load,
+                                      .identity = &s->identity,
+                                      .cut = s->deflate_cut};
   enter(in, "eigenvectors");
-  const qk_status_t status =
-      qk_deflate_create(s->op, s->op->work, &params, note, (void *)in, &s->deflate, in->err);
-  qk_work_trim(s->op->work);
-  return status;
+  return qk_deflate_create(s->op, s->op->work, &params, note, (void *)in, &s->deflate, in->err);
 }
 
 static void identify(const qk_load_t *load, qk_loaded_t *s) {
@@ -475,7 +473,7 @@ static qk_status_t prepare(const loading_t *in, qk_loaded_t *s, qk_action_params
   if (status != QK_OK) return status;
   status = lay_out(in, s);
   if (status != QK_OK) return status;
-  status = qk_deflate_check(&s->geom, in->load, &s->ndeflate, in->err);
+  status = qk_deflate_check(&s->geom, in->load, &s->ndeflate, &s->deflate_cut, in->err);
   if (status != QK_OK) return status;
   status = choose_solver(in, s);
   if (status != QK_OK) return status;

@@ -31,8 +31,9 @@ typedef struct qk_loaded {
   qk_device_t dev;
   qk_work_t *work;
   qk_operator_t *op;
-  qk_mg_service_t *mg;     /* NULL: a solver without multigrid */
-  int ndeflate;            /* vectors of them that were asked for */
+  qk_mg_service_t *mg; /* NULL: a solver without multigrid */
+  int ndeflate;        /* vectors of them that were asked for */
+  qk_coherent_cut_t deflate_cut;
   qk_deflate_t *deflate;   /* low modes that plain solvers begin with; NULL: none */
   qk_solver_t *solver;     /* of nslot columns */
   qk_solver_t *single_rhs; /* single-RHS solver (one slot costs as much as the batch); NULL: none */

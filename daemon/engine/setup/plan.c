@@ -158,7 +158,8 @@ static int64_t solver_work(const qk_plan_input_t *in, const qk_geom_t *geom, int
   int64_t beneath = (1 + more) * half;
   if (in->deflate > 0) { /* a correction; beside it all that makes it, and M^+ in single */
     const int64_t one = field(geom, QK_SINGLE, 1, QK_EVEN);
-    beneath = half + max(beneath, (3 + 2 + more) * one);
+    const int polynomial = in->deflate_cut.n > 0 ? 4 : 0;
+    beneath = half + max(beneath, (3 + 2 + polynomial + more) * one);
   }
   const bool five = geom->ls > 1;
   const int measured = five ? (QK_TILE + geom->ls) / geom->ls : 0; /* two tiles of columns */
@@ -365,10 +366,11 @@ static void add_multigrid(const qk_plan_input_t *in, qk_plan_t *plan) {
 static void add_deflation(const qk_plan_input_t *in, const qk_geom_t *geom, qk_plan_t *plan) {
   const bool twist = in->vectors <= 1 && flavours(in) > 1; /* of the operator itself */
   if (in->deflate == 0) return;
-  plan->share[QK_PLAN_DEFLATION] = qk_deflate_bytes(geom, in->deflate, plan->deflate_store, twist);
-  plan->setup =
-      max(plan->setup, plan->share[QK_PLAN_OPERATOR] + unread_bytes(in) +
-                           qk_deflate_making(geom, in->deflate, plan->deflate_store, twist));
+  plan->share[QK_PLAN_DEFLATION] =
+      qk_deflate_bytes(geom, in->deflate, &in->deflate_cut, plan->deflate_store, twist);
+  plan->setup = max(plan->setup, plan->share[QK_PLAN_OPERATOR] + unread_bytes(in) +
+                                     qk_deflate_making(geom, in->deflate, &in->deflate_cut,
+                                                       plan->deflate_store, twist));
 }
 
 /* What entering takes of them: kept once it was taken. */

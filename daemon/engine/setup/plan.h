@@ -10,6 +10,7 @@
 #define QK_ENGINE_PLAN_H
 
 #include "daemon/engine/action/action.h"
+#include "daemon/engine/eigen/coherent.h"
 #include "daemon/engine/multigrid/multigrid.h"
 
 typedef enum qk_plan_share {
@@ -32,15 +33,16 @@ typedef struct qk_plan_input {
   const qk_action_params_t *params;
   qk_solver_choice_t method; /* of the outer solver: bicgstab, cg or gcr */
   qk_prec_t inner;
-  int nslot, gcr_keep;      /* gcr_keep: of gcr, not 0 */
-  bool compact;             /* the solver of several slots: solver.h */
-  bool single_rhs;          /* with several slots, a solver of one column beside them */
-  int staging;              /* sources that come beside the slots; twice as many solutions leave */
-  bool on_host;             /* the device's memory is the host's */
-  int deflate;              /* vectors that plain solvers begin with, of each flavour; 0: none */
-  bool deflate_half;        /* they are in half */
-  bool no_parts;            /* without room for parts of the operator (serve/works.c) */
-  const qk_mg_params_t *mg; /* complete; NULL: no multigrid */
+  int nslot, gcr_keep; /* gcr_keep: of gcr, not 0 */
+  bool compact;        /* the solver of several slots: solver.h */
+  bool single_rhs;     /* with several slots, a solver of one column beside them */
+  int staging;         /* sources that come beside the slots; twice as many solutions leave */
+  bool on_host;        /* the device's memory is the host's */
+  int deflate;         /* vectors that plain solvers begin with, of each flavour; 0: none */
+  qk_coherent_cut_t deflate_cut; /* how they are compressed; n 0: they are not */
+  bool deflate_half;             /* they are in half */
+  bool no_parts;                 /* without room for parts of the operator (serve/works.c) */
+  const qk_mg_params_t *mg;      /* complete; NULL: no multigrid */
 } qk_plan_input_t;
 
 typedef struct qk_plan {

@@ -13,6 +13,7 @@
 #include "daemon/front/service/upload.h"
 #include "daemon/front/settings/operator.h"
 #include "proto/counters.h"
+#include "proto/eigen_check.h"
 
 static Quark__ServerState state_of(const qk_setup_t *setup) {
   const qk_service_t *service = setup->service;
@@ -48,6 +49,16 @@ static void fill_clocks(const qk_start_clocks_t *start, qk_report_t *r) {
   }
 }
 
+static void fill_block(const qk_setup_t *setup, const Quark__EigenProblem *problem,
+                       qk_report_t *report, Quark__EigenReport *r) {
+  uint32_t *to = report->eigen_block[report->setup.n_eigen];
+  int block[4];
+  qk_eigen_block(problem, setup->shape.dims, block);
+  for (int mu = 0; mu < 4; mu++) to[mu] = (uint32_t)block[mu];
+  r->n_block = 4;
+  r->block = to;
+}
+
 static void fill_eigen(const qk_setup_t *setup, qk_report_t *report) {
   const qk_link_t *sets = &setup->eigen;
   report->setup.eigen = report->eigen_list;
@@ -71,6 +82,9 @@ static void fill_eigen(const qk_setup_t *setup, qk_report_t *report) {
     r->device_bytes = set->device_bytes;
     r->host_bytes = set->host_bytes;
     r->field = set->problem->field;
+    r->has_basis = set->problem->basis > 0;
+    r->basis = set->problem->basis;
+    if (r->has_basis) fill_block(setup, set->problem, report, r);
     report->eigen_list[report->setup.n_eigen++] = r;
   }
 }

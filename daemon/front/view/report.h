@@ -14,6 +14,7 @@ typedef struct qk_report {
   Quark__SetupReport setup;
   Quark__StartClock clock[QK_START_CLOCKS_MAX], *clock_list[QK_START_CLOCKS_MAX];
   Quark__EigenReport eigen[QK_EIGEN_NAMES_MAX], *eigen_list[QK_EIGEN_NAMES_MAX];
+  uint32_t eigen_block[QK_EIGEN_NAMES_MAX][4];
   Quark__EngineReport engine;
   Quark__CounterReport counters;
   Quark__ActivityReport activity;

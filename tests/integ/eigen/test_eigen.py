@@ -87,6 +87,49 @@ def a_killed_engine_gives_them_back(case):
 
 
 @tap.test
+def compressed_ones_are_kept_as_a_basis_and_coefficients(case):
+    """Where whole ones are too large; expanded when they are fetched, again after the engine was lost, and for solves to begin with."""
+    count, basis, block = 48, 16, (2, 2, 2, 4)
+    with tempfile.TemporaryDirectory(prefix='qk-eigen-') as state, case.daemon('--solver=cg', '--state=' + state, '--eigen-memory=2000000') as d:
+        d.wait_listening()
+        with quarkd.connect(d.endpoint) as q:
+            assert '48' in refused(lambda: q.eigen('low', count, tol=1e-6), 'TOO_LARGE')
+            assert 'basis = 12' in refused(lambda: q.eigen('low', count, tol=1e-6, basis=12), 'BAD_ARGUMENT')
+            e = q.eigen('low', count, tol=1e-6, basis=basis, block=block)
+            v = e.vectors(parity='even')
+            flat = v.reshape(count, -1)
+            assert abs(flat.conj() @ flat.T - np.eye(count)).max() < 1e-5
+            assert np.all(np.diff(e.values) >= 0) and e.residuals[:basis].max() < 1e-5 < e.residuals[-1], e.residuals
+            for n in (0, basis, count - 1):
+                assert abs(np.linalg.norm(normal(q, v[n]) - e.values[n] * v[n]) - e.residuals[n]) < 1e-5, n
+            listed, = q.eigen_list()
+            assert (listed.basis, listed.block) == (basis, block) and listed.host_bytes <= q.status().everything['eigen_used'] < 2000000, listed
+            text = case.ctl('eigen', '--list', endpoint=d.endpoint).out
+            assert 'in a basis of 16, blocks 2x2x2x4' in text, text
+            os.kill(q.status().engine['pid'], signal.SIGKILL)
+            q.ready(patience=60)
+            assert np.array_equal(e.vectors(parity='even', patience=60), v)
+            q.load('fast', deflate='low')
+            b = random_sources(1)
+            x, y = q.solve(b, tol=1e-9, setup='fast'), q.solve(b, tol=1e-9)
+            assert case.residual(x[0], b[0]) < 1.01e-9 and np.linalg.norm(x - y) < 1e-7 * np.linalg.norm(y)
+            s, = (s for s in q.setups() if s.name == 'fast')
+            assert s.everything['deflation']['vectors'] == count and s.everything['deflation']['origin'] == 'low'
+
+
+@tap.test
+def quarkctl_asks_for_compressed_ones(case):
+    with case.daemon('--solver=cg') as d:
+        d.wait_listening()
+        for more, says in [(['--basis=12'], 'multiple of 8'), (['--basis=16'], 'multiple of 8'), (['--block=2x2x2x2'], '--block needs --basis'),
+                           (['--basis=8', '--block=2x2x2'], 'four extents'), (['--basis=8', '--kind=gamma5'], '--kind=normal')]:
+            out = case.ctl('eigen', 'low', '--count=16', *more, endpoint=d.endpoint)
+            assert out.code == 64 and says in out.err, (more, out)
+        out = case.ctl('eigen', 'low', '--count=16', '--basis=8', '--block=2x2x2x2', '--tol=1e-6', '--json', endpoint=d.endpoint).json
+        assert out['basis'] == {'vectors': 8, 'block': [2, 2, 2, 2]} and len(out['eigenvalues']) == 16, out
+
+
+@tap.test
 def another_operator_takes_nothing(case):
     """The daemon is started with another mass: what depends on it is away until it is back; the Laplacian's vectors are not."""
     with tempfile.TemporaryDirectory(prefix='qk-eigen-') as state:

@@ -112,6 +112,59 @@ Test(eigen_check, links_are_for_the_laplacian) {
   expect(&p, QK_BAD_ARGUMENT, "links: they are for the Laplacian only, not for kind = 0");
 }
 
+Test(eigen_check, a_basis_is_cut_into_what_divides_the_lattice) {
+  Quark__EigenProblem p = usual(QUARK__EIGEN_KIND__EIGEN_NORMAL);
+  uint32_t block[] = {2, 4, 1, 8};
+  p.basis = 24;
+  expect(&p, QK_OK, NULL);
+  p.block = block;
+  p.n_block = 4;
+  expect(&p, QK_OK, NULL);
+  block[0] = 1;
+  expect(&p, QK_BAD_ARGUMENT, "block: 1 in x: must be a divisor of 4, and even");
+  block[0] = 2;
+  block[2] = 3;
+  expect(&p, QK_BAD_ARGUMENT, "block: 3 in z: must be a divisor of 4");
+  block[2] = 0;
+  expect(&p, QK_BAD_ARGUMENT, "block: 0 in z: must be a divisor of 4");
+  p.n_block = 3;
+  expect(&p, QK_BAD_ARGUMENT, "block: 3 numbers: 4 are needed, in x, y, z, t");
+  p.basis = 0;
+  expect(&p, QK_BAD_ARGUMENT, "block: it is for a basis: basis = 0");
+  p.n_block = 0;
+  p.basis = 20;
+  expect(&p, QK_BAD_ARGUMENT, "basis = 20: must be a multiple of 8, and less than count = 100");
+  p.basis = 104;
+  expect(&p, QK_BAD_ARGUMENT, "basis = 104: must be a multiple of 8, and less than count = 100");
+  p.count = 1000;
+  p.basis = 520;
+  expect(&p, QK_TOO_LARGE, "basis = 520 is over the limit of 512");
+  p.basis = 24;
+  p.kind = QUARK__EIGEN_KIND__EIGEN_GAMMA5;
+  expect(&p, QK_BAD_ARGUMENT, "basis = 24: it is for kind = 0 (NORMAL), not for 1");
+}
+
+Test(eigen_check, a_compressed_set_takes_a_basis_and_coefficients) {
+  Quark__EigenProblem p = usual(QUARK__EIGEN_KIND__EIGEN_NORMAL), q = p;
+  const uint64_t vector = 512 * 24 * sizeof(float); /* of one parity */
+  uint32_t block[] = {2, 2, 2, 2};
+  int chosen[4];
+  p.basis = 24;
+  cr_expect_not(qk_eigen_same(&p, &q));
+  qk_eigen_block(&p, SHAPE.dims, chosen);
+  cr_expect(chosen[0] == 4 && chosen[3] == 4);
+  /* 4 blocks of 4^4, two chiralities, 24 complex numbers of each for 104 vectors */
+  cr_expect_eq(qk_eigen_host_bytes(&p, &SHAPE, 1, true),
+               24 * vector + 104 * 4 * 2 * 24 * 2 * sizeof(float));
+  cr_expect_eq(qk_eigen_host_bytes(&p, &SHAPE, 12, false),
+               2 * (12 * 24 * vector + 104 * 4 * 2 * 24 * 2 * sizeof(float)));
+  q.basis = 24;
+  cr_expect(qk_eigen_same(&p, &q));
+  q.n_block = 4;
+  q.block = block;
+  cr_expect_not(qk_eigen_same(&p, &q));
+}
+
 Test(eigen_check, vectors_of_a_field_are_not_computed) {
   static const char *const good[] = {"field:1", "field:18446744073709551615",
                                      "digest:0123456789abcdef"};

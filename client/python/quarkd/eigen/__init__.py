@@ -49,12 +49,15 @@ class EigenReport:
     device_bytes: int
     host_bytes: int
     field: str  # 'digest:' and 16 digits of what a client sent; '': they were computed
+    basis: int = 0  # vectors of the basis of compressed ones; 0: they are whole ...
+    block: Tuple[int, int, int, int] = (0, 0, 0, 0)  # ... and extents of its blocks in x, y, z, t
 
     @classmethod
     def of(cls, r: Any) -> EigenReport:
         kind = next((k for k, v in KINDS.items() if v == r.kind), '?')
         return cls(ffi.string(r.name).decode(), STATES[r.state], kind, r.count, r.tol, ffi.string(r.user).decode('utf-8', 'replace'), r.lowest, r.highest,
-                   r.residual, r.seconds, r.device_bytes, r.host_bytes, ffi.string(r.field).decode())
+                   r.residual, r.seconds, r.device_bytes, r.host_bytes, ffi.string(r.field).decode(), r.basis,
+                   (r.block[0], r.block[1], r.block[2], r.block[3]))
 
 
 @dataclass(frozen=True)
@@ -105,7 +108,7 @@ class Eigen:
     apply: Callable[..., Any]
 
     def eigen(self, name: str, count: int, kind: str = 'normal', *, tol: float = 1e-8, space: int = 0, order: int = 0, restarts: int = 0,
-              links: Optional[Links] = None, setup: Name = None, priority: int = 4, deadline: float = 0.0,
+              links: Optional[Links] = None, basis: int = 0, block: Sequence[int] = (), setup: Name = None, priority: int = 4, deadline: float = 0.0,
               progress: Optional[Callable[[EigenProgress], object]] = None, patience: Optional[float] = None) -> Eigenvectors:
         """Has the daemon compute the lowest eigenvectors of a setup, and keep them under a name for all who may use it.
 
@@ -113,11 +116,18 @@ class Eigen:
                   each time slice, with smeared `links`
         tol       |A v - lambda v| over the largest eigenvalue
         space, order, restarts   vectors of the Krylov space, order of the polynomial, restarts at most; 0: chosen
+        basis     so many of the lowest, a multiple of 8, are a basis that all are written in, compressed ('normal'): the daemon keeps these and coefficients.
+                  The others are less exact then; `residuals` say how exact they are
+        block     extents in x, y, z, t of the blocks that the basis is cut into; (): 4, or 2 where that does not divide the lattice
         progress  a function of an EigenProgress
         Errors: ValueError; RequestError; SolveError if they do not converge: then there are none. Ctrl-C cancels.
         """
         params, keep = self._params(name, count, term.choose('kind', kind, KINDS), tol, setup)
-        params.space, params.order, params.restarts = space, order, restarts
+        params.space, params.order, params.restarts, params.basis = space, order, restarts, basis
+        if len(block) not in (0, 4):
+            raise ValueError('block %r: four extents are needed' % (tuple(block),))
+        for mu, extent in enumerate(block):
+            params.block[mu] = extent
         params.priority, params.deadline_ms = priority, term.milliseconds('deadline', deadline)
         if links:
             links.fill(params.links)

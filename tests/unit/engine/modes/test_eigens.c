@@ -34,6 +34,13 @@ static bool is_there(const char *path) {
   return stat(path, &st) == 0;
 }
 
+/* The same, compressed. */
+static void compress(qk_eigen_order_t *order) {
+  order->problem.count = 12;
+  order->problem.space = 32;
+  order->problem.cut = (qk_coherent_cut_t){8, {2, 2, 2, 2}};
+}
+
 static qk_eigen_order_t an_order(const char *file) {
   qk_eigen_order_t order = {
       .serial = 7, .name = "low", .problem = {.count = 4, .space = 24, .order = 4, .tol = 1e-4}};
@@ -61,13 +68,14 @@ static loaded_t a_setup(void) {
 
 /* tolerated: what may fail without a word. */
 static void fail_everywhere(loaded_t *l, const char *point, int step, qk_status_t expected,
-                            bool tolerated) {
+                            bool tolerated, bool compressed) {
   char faults[64];
   qk_eigens_done_t done;
   place_t p;
   int failed = 0, n = 1, runs = 0;
   make_place(&p);
   qk_eigen_order_t order = an_order(p.file);
+  if (compressed) compress(&order);
   cr_assert_eq(life(l, &order, &done), QK_OK, "%s", done.verdict.text); /* work fields are there */
   const double lowest = done.lowest;
   for (bool hit = true; hit && n < 20000; n += step, runs++) {
@@ -93,16 +101,25 @@ static void fail_everywhere(loaded_t *l, const char *point, int step, qk_status_
 
 Test(eigens, survive_every_failure) {
   loaded_t l = a_setup();
-  fail_everywhere(&l, "alloc", 1, QK_NO_MEMORY, false);
-  fail_everywhere(&l, "device-alloc", 1, QK_DEVICE_MEMORY, false);
-  fail_everywhere(&l, "device-call", 211, QK_DEVICE_ERROR, false);
+  fail_everywhere(&l, "alloc", 1, QK_NO_MEMORY, false, false);
+  fail_everywhere(&l, "device-alloc", 1, QK_DEVICE_MEMORY, false, false);
+  fail_everywhere(&l, "device-call", 211, QK_DEVICE_ERROR, false, false);
+  close_load(&l);
+}
+
+Test(eigens, survive_every_failure_of_compressed_ones) {
+  loaded_t l = a_setup();
+  fail_everywhere(&l, "alloc", 3, QK_NO_MEMORY, false, true);
+  fail_everywhere(&l, "device-alloc", 2, QK_DEVICE_MEMORY, false, true);
+  fail_everywhere(&l, "write", 11, QK_OK, true, true);
+  fail_everywhere(&l, "device-call", 503, QK_DEVICE_ERROR, false, true);
   close_load(&l);
 }
 
 /* A file that cannot be written costs the file. */
 Test(eigens, do_without_a_file_that_cannot_be_written) {
   loaded_t l = a_setup();
-  fail_everywhere(&l, "write", 7, QK_OK, true);
+  fail_everywhere(&l, "write", 7, QK_OK, true, false);
   close_load(&l);
 }
 
