@@ -200,9 +200,9 @@ static void print_level(int number, const quark_mg_level_t *l) {
   print_extents(l->dims);
   print_extents(l->block);
   if (l->vectors)
-    printf(" %7u %-9s %2u+%-2u", l->vectors, l->smoother, l->pre, l->post);
+    printf(" %7u %-10s %2u+%-2u", l->vectors, l->smoother, l->pre, l->post);
   else
-    printf(" %7s %-9s %5s", "-", "-", "");
+    printf(" %7s %-10s %5s", "-", "-", "");
   if (l->iterations)
     printf(" %3u", l->iterations);
   else
@@ -221,7 +221,7 @@ static void print_multigrid(const quark_mg_report_t *mg) {
   if (!isnan(mg->convergence)) printf("   residual x %.2g an iteration", mg->convergence);
   printf("   %.1f MiB   refined %u   rebuilt %u\n", (double)mg->bytes / 1048576, mg->refined,
          mg->rebuilt);
-  printf("  level lattice        aggregates     vectors smoother  steps gcr"
+  printf("  level lattice        aggregates     vectors smoother   steps gcr"
          "   P+P-1   PMP-Mc  missing    |Mv|  seconds\n");
   for (uint32_t l = 0; l < mg->levels; l++) print_level((int)l, &mg->level[l]);
   if (*mg->origin) printf("  %s\n", mg->origin);

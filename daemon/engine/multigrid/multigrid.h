@@ -52,7 +52,8 @@ typedef struct qk_mg_params {
   int nlevel; /* 2 .. QK_MG_LEVELS_MAX; 0: as many of 3 as the lattice allows; GPU: 2 if level 1 has
                  128 to 1024 sites, deflated as the last of three is */
   qk_mg_level_params_t level[QK_MG_LEVELS_MAX];
-  int deflate; /* vectors of the coarsest level; < 0: none; 0: 32 (GPU: 128) beyond two levels (nlevel) */
+  /* Vectors of the coarsest level; < 0: none; 0: 32 (GPU: 128) beyond two levels, see nlevel. */
+  int deflate;
   /* Null vectors of level 0 that a setup works on at a time, a multiple of QK_TILE; 0, or < 0 if
    * that is not to change: all. Fewer take less memory, and have other bits; no more of them are
    * tested then than kept. */
