@@ -361,8 +361,8 @@ Test(cycle, a_coarse_level_knows_the_image_of_its_correction) {
     p.level[1].post = cases[k].post;
     mg_rig_open(&rig, &p, QK_SINGLE, 3, &m);
     const double off = off_image(&rig, &m);
-    cr_expect(off < 2e-5, "%s, %d and %d steps: off by %g",
-              qk_smoother_name(cases[k].kind), cases[k].pre, cases[k].post, off);
+    cr_expect(off < 2e-5, "%s, %d and %d steps: off by %g", qk_smoother_name(cases[k].kind),
+              cases[k].pre, cases[k].post, off);
     mg_rig_close(&m);
     rig_close(&rig);
   }
