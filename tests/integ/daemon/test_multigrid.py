@@ -131,7 +131,7 @@ def another_mass_starts_from_null_vectors_that_are_there(case):
         mg = load_from(d, c, 'heavy', 'main', mass).multigrid
         source = 'evolved from main (wilson-clover;mass='
         assert mg.origin.startswith(source) and mg.origin.endswith('vectors kept') and not mg.origin_trouble, mg
-        assert not mg.restored and mg.convergence < 0.6 and mg.seconds < d.status(setup='main').setup.multigrid.seconds
+        assert not mg.restored and mg.convergence < 0.6
         b = case.noise(7)
         (r, x), = c.solve([b], tol=1e-10, setup='heavy')
         x = x.reshape(op.shape)
