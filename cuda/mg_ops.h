@@ -131,7 +131,8 @@ typedef struct qk_orthonormalise_args {
  * singular vectors of its columns with the largest singular values, that one first, each of unit
  * length but for rounding (0 where the value is below 1e-7 of the largest); the other columns are
  * undefined then. By cyclic Jacobi rotations of the Gram matrix in double (arXiv:2505.14399 says
- * why one wants them). nrhs even. */
+ * why one wants them). nrhs even. QK_UNSUPPORTED, and v stays, if two matrices of nrhs x nrhs in
+ * double do not fit into the shared memory of a block of threads (cards with 100 KB of it: 48). */
 typedef struct qk_principal_args {
   qk_aggregates_t agg;
   qk_spinor_t v;

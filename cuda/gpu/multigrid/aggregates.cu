@@ -303,6 +303,7 @@ template <class S> qk_status_t start_principal(qk_ops_ctx_t *ctx, const qk_princ
       principal_kernel<S, 1>, principal_kernel<S, 2>, principal_kernel<S, 3>,
       principal_kernel<S, 4>, principal_kernel<S, 6>, principal_kernel<S, 8>};
   const int tiles = a->v.ntile, k = tiles < 5 ? tiles - 1 : tiles < 7 ? 4 : 5;
+  if (2 * shared_matrix::bytes(a->v.nrhs) > qk_gpu(ctx)->shared_room) return QK_UNSUPPORTED;
   return start(ctx, "principal", by_tiles[k], 4 * a->agg.coarse.vcb, a->v.nrhs, 2,
                box_of(a->agg, -1, false), half_field<S>(a->v), (int)a->keep);
 }

@@ -221,8 +221,8 @@ static qk_status_t read_deflation(loading_t *in, qk_mg_t *mg) {
   if (status == QK_OK) {
     status = qk_deflation_create_from(last->op, last->work, h->deflate, h->value, h->residual,
                                       block, &mg->deflation, &in->err);
-    status = status ? status : qk_deflation_keep_images(mg->deflation);
-    return qk_comm_agree(in->comm, status, &in->err);
+    status = qk_comm_agree(in->comm, status, &in->err);
+    return status ? status : qk_deflation_keep_images(mg->deflation);
   }
   for (int b = 0; b < QK_MG_SECTIONS_MAX; b++) qk_field_destroy(block[b]);
   return status;
@@ -275,10 +275,11 @@ static qk_status_t build(loading_t *in, qk_operator_t *op, qk_work_t *work,
 }
 
 /* The callback of qk_mg_evolve. */
-static qk_field_t *null_of(void *arg, int level, const qk_device_t *dev) {
+static qk_field_t *null_of(void *arg, int level, int most, const qk_device_t *dev) {
   loading_t *in = arg;
+  const int i = in->header.nlevel - 1 + level, all = in->header.section[i].columns;
   qk_field_t *f = NULL;
-  return read_section(in, in->header.nlevel - 1 + level, dev, &f) == QK_OK ? f : NULL;
+  return read_columns(in, i, 0, all < most ? all : most, dev, &f) == QK_OK ? f : NULL;
 }
 
 static void tell_origin(const loading_t *in, const char *name, qk_mg_t *mg) {

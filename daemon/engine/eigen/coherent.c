@@ -5,7 +5,7 @@
 
 #include "daemon/base/mem.h"
 
-enum { B = QK_TILE };
+enum { B = QK_TILE, MOST_SITES = 4 * 65535 }; /* of a block: what a kernel's grid takes */
 
 /* A column of which less than this is left beside those before it in its block of eight counts as
  * dependent: by precision, whose rounding products have. */
@@ -24,7 +24,10 @@ qk_status_t qk_coherent_check(const qk_geom_t *geom, const qk_coherent_cut_t *cu
                    "block: %d in %c: must be a divisor of %d, the extent on a device%s", b,
                    "xyzt"[mu], l, mu == 0 ? ", and even" : "");
   }
-  return QK_OK;
+  const int64_t sites = (int64_t)cut->block[0] * cut->block[1] * cut->block[2] * cut->block[3];
+  if (sites * qk_geom_slices(geom) <= MOST_SITES) return QK_OK;
+  return qk_fail(err, QK_BAD_GEOMETRY, "block: %lld sites with %d slices each: at most %d together",
+                 (long long)sites, (int)qk_geom_slices(geom), MOST_SITES);
 }
 
 int64_t qk_coherent_aggregates(const qk_geom_t *geom, const qk_coherent_cut_t *cut) {

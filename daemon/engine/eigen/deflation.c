@@ -219,22 +219,29 @@ qk_status_t qk_deflation_create(qk_operator_t *op, qk_work_t *work,
   return status ? qk_fail(err, status, "%s", why.text) : QK_OK;
 }
 
-static qk_status_t make_image(qk_deflation_t *d, int b) {
-  const qk_field_t *v = d->block[b];
-  const qk_status_t status =
-      qk_field_create(d->dev, v->v.prec, v->v.nrhs, v->v.subset, &d->image[b]);
-  return status ? status : d->op->ops->apply_system(d->op, d->image[b], v, false, NULL);
+static qk_status_t create_images(qk_deflation_t *d) {
+  const bool can = !d->packed && !d->compressed && d->block[0]->v.prec == QK_SINGLE;
+  qk_status_t status = can ? QK_OK : QK_BAD_ARGUMENT;
+  for (int b = 0; b < d->nblock && !status; b++) {
+    const qk_spinor_t *v = &d->block[b]->v;
+    status = qk_field_create(d->dev, v->prec, v->nrhs, v->subset, &d->image[b]);
+  }
+  return status;
+}
+
+static qk_status_t make_images(qk_deflation_t *d) {
+  qk_status_t status = QK_OK;
+  for (int b = 0; b < d->nblock && !status; b++)
+    status = d->op->ops->apply_system(d->op, d->image[b], d->block[b], false, NULL);
+  if (status) return status;
+  qk_dev_sync(d->dev);
+  return qk_dev_status(d->dev);
 }
 
 qk_status_t qk_deflation_keep_images(qk_deflation_t *d) {
-  const bool can = !d->packed && !d->compressed && d->block[0]->v.prec == QK_SINGLE;
-  qk_status_t status = can ? QK_OK : QK_BAD_ARGUMENT;
-  for (int b = 0; b < d->nblock && !status; b++) status = make_image(d, b);
-  if (!status) {
-    qk_dev_sync(d->dev);
-    status = qk_dev_status(d->dev);
-  }
-  return qk_comm_agree(d->dev->geom->comm, status, NULL);
+  qk_comm_t *comm = d->dev->geom->comm;
+  const qk_status_t status = qk_comm_agree(comm, create_images(d), NULL);
+  return status ? status : qk_comm_agree(comm, make_images(d), NULL);
 }
 
 /* ---- use ------------------------------------------------------------------------------------- */

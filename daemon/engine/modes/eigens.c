@@ -377,13 +377,14 @@ static qk_status_t read_block(qk_eigens_t *s, bool *complete, qk_err_t *err) {
 static qk_status_t start_anew(qk_eigens_t *s, const qk_err_t *why, qk_err_t *err) {
   qk_eigens_job_t *j = &s->job, fresh = {.order = j->order,
                                          .since = j->since,
-                                         .params = j->params,
                                          .applications_before = j->applications_before};
   if (qk_eigens_is_first(s)) qk_warn("eigen", "%s begins anew: %s", j->order.name, why->text);
   clear(s);
   *j = fresh;
   *err = (qk_err_t){0};
-  return start(s, err);
+  const qk_status_t status =
+      choose(s, err); /* those of an iteration within a basis are other ones */
+  return status ? status : start(s, err);
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */

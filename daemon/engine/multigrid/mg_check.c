@@ -14,6 +14,8 @@
 enum { OUTER = 8 }; /* iterations that the convergence factor is measured over */
 
 static const double worst_convergence = 0.95;
+/* A polynomial is dropped if its rate of convergence is less than this part of ca-gcr's. */
+static const double least_rate = 0.75;
 
 /* Rounding of what is stored, with room for the condition of A_c (galerkin). */
 static double orthonormality_limit(const qk_mg_level_params_t *p) {
@@ -209,7 +211,25 @@ static qk_status_t measure_convergence(const qk_mg_making_t *m, qk_err_t *err) {
   return status;
 }
 
-/* The smoother of level 0 learns what the corrections leave; then the convergence is measured. */
+/* The smoother of level 0 learns what the corrections leave; then the convergence is measured. A
+ * polynomial with which that is clearly slower than with ca-gcr is dropped. */
+static qk_status_t learn_and_measure(const qk_mg_making_t *m, qk_err_t *err) {
+  qk_mg_t *mg = m->mg;
+  double rate = 0;
+  qk_status_t status = qk_mg_learn_polynomial(mg, &rate, m->progress, m->arg, err);
+  if (status) return status;
+  status = measure_convergence(m, err);
+  if (status || mg->level[0].polynomial.n == 0 || log(mg->convergence) <= least_rate * rate)
+    return status;
+  if (qk_comm_rank(mg->level[0].geom.comm) == 0)
+    qk_warn("multigrid",
+            "level 0 is smoothed by ca-gcr: with the polynomial an iteration leaves %.3g of the "
+            "residual of a random source, %.3g without",
+            mg->convergence, exp(rate));
+  mg->level[0].polynomial.n = 0;
+  return measure_convergence(m, err);
+}
+
 static qk_status_t measure(const qk_mg_making_t *making, qk_err_t *err) {
   for (int l = 0; l + 1 < making->mg->nlevel; l++) {
     qk_status_t status = check_level(making, l, err);
@@ -217,8 +237,7 @@ static qk_status_t measure(const qk_mg_making_t *making, qk_err_t *err) {
     status = judge_level(making->mg, l, err);
     if (status) return status;
   }
-  const qk_status_t status = qk_mg_learn_polynomial(making->mg, making->progress, making->arg, err);
-  return status ? status : measure_convergence(making, err);
+  return learn_and_measure(making, err);
 }
 
 static qk_status_t check(const qk_mg_making_t *making, qk_err_t *err) {

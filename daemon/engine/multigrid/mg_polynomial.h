@@ -7,9 +7,12 @@
 
 #include "daemon/engine/multigrid/multigrid.h"
 
-/* Sets level[0].polynomial of a complete hierarchy, if level 0 is to be smoothed by one; if nothing
- * can be learned there is none, and ca-gcr smooths. Solves a random source twice, with up to eight
- * outer iterations. Collective. Errors: QK_DEVICE_MEMORY, QK_DEVICE_ERROR, QK_COMM_ERROR. */
-qk_status_t qk_mg_learn_polynomial(qk_mg_t *mg, qk_progress_fn *progress, void *arg, qk_err_t *err);
+/* Sets level[0].polynomial of a complete hierarchy, if level 0 is to be smoothed by one after the
+ * coarse correction, in 2 to QK_POLYNOMIAL_MAX steps; if nothing can be learned there is none, and
+ * ca-gcr smooths. *rate, set if there is one: log of what an outer iteration with ca-gcr leaves of
+ * the residual of a random source. Solves two, with up to eight iterations each. Collective.
+ * Errors: QK_DEVICE_MEMORY, QK_DEVICE_ERROR, QK_COMM_ERROR. */
+qk_status_t qk_mg_learn_polynomial(qk_mg_t *mg, double *rate, qk_progress_fn *progress, void *arg,
+                                   qk_err_t *err);
 
 #endif

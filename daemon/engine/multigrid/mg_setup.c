@@ -66,7 +66,7 @@ static qk_status_t take_start(const qk_mg_making_t *m, int l, qk_err_t *err) {
   from.vectors_arg = m->start->arg;
   qk_status_t status = set_vectors(&from, l, QK_MG_GIVEN, err);
   if (status) return status;
-  qk_field_t *null = m->start->null(m->start->arg, l, &next->dev);
+  qk_field_t *null = m->start->null(m->start->arg, l, m->mg->params.level[l].ntest, &next->dev);
   status = qk_comm_agree(here->geom.comm, null ? QK_OK : QK_IO_ERROR, err);
   if (status) {
     qk_field_destroy(null);

@@ -132,9 +132,9 @@ void qk_mg_destroy(qk_mg_t *mg); /* NULL-safe */
 /* Null vectors of another hierarchy with the same levels, aggregates and numbers of vectors. */
 typedef struct qk_mg_start {
   qk_mg_vectors_fn *vectors; /* the orthonormal ones of its prolongators */
-  /* The vectors that these were made of in terms of them: of level `level`, as a field of the next
-   * one, dev, in single. NULL on all or some ranks: QK_IO_ERROR. */
-  qk_field_t *(*null)(void *arg, int level, const qk_device_t *dev);
+  /* The vectors that these were made of in terms of them, `most` at most: of level `level`, as a
+   * field of the next one, dev, in single. NULL on all or some ranks: QK_IO_ERROR. */
+  qk_field_t *(*null)(void *arg, int level, int most, const qk_device_t *dev);
   void *arg;
   double residual, convergence; /* fresh_residual and fresh_convergence of it */
 } qk_mg_start_t;

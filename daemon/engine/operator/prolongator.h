@@ -34,7 +34,8 @@ qk_status_t qk_prolongator_join(qk_prolongator_t *p, int first, qk_field_t *v, q
                                 qk_err_t *err);
 /* All vectors at once, from more test vectors v of about equal length than there are vectors: the
  * leading singular vectors of v on each aggregate and chirality (arXiv:2505.14399). Overwrites v.
- * null: as for join, but that the prolongator only comes near v. Memory: two more blocks like v.
+ * Where the backend cannot make them of so many, the first of v. null: as for join, but that the
+ * prolongator only comes near v. Memory: two more blocks like v.
  * Collective. Errors as join. */
 qk_status_t qk_prolongator_condense(qk_prolongator_t *p, qk_field_t *v, qk_field_t *null,
                                     qk_err_t *err);

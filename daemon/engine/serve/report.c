@@ -70,7 +70,9 @@ static void fill_level(const qk_mg_t *mg, int l, mg_report_t *r) {
   to->block = r->block[l];
   to->has_vectors = to->has_pre = to->has_post = true;
   to->vectors = (uint32_t)p->nvec;
-  to->smoother = (char *)qk_smoother_name(p->smoother.kind);
+  const bool not_learned =
+      p->smoother.kind == QK_SMOOTHER_POLYNOMIAL && mg->level[l].polynomial.n == 0;
+  to->smoother = (char *)qk_smoother_name(not_learned ? QK_SMOOTHER_CAGCR : p->smoother.kind);
   to->pre = p->pre > 0 ? (uint32_t)p->pre : 0;
   to->post = p->post > 0 ? (uint32_t)p->post : 0;
   set_figure(health->orthonormality, &to->has_orthonormality, &to->orthonormality);

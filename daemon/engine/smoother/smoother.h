@@ -70,7 +70,8 @@ void qk_smoother_run(qk_smoother_t *smoother, qk_field_t *x, qk_field_t *r, int 
 
 /* The polynomial that `polynomial` runs with as many steps as it has terms. */
 void qk_smoother_set_polynomial(qk_smoother_t *smoother, const qk_polynomial_t *p);
-/* From now on run adds the r that it is given to `to` (NULL: no longer), by a wait for the device.
+/* From now on a last run adds the r that it is given to `to` (NULL: no longer), by a wait for the
+ * device.
  * The operator must have `neumann`. Memory: steps + 1 fields, taken from work. Not collective. */
 qk_status_t qk_smoother_learn(qk_smoother_t *smoother, qk_learning_t *to);
 

@@ -29,7 +29,7 @@ static const struct {
     {"mg-smoother", MIDDLE, ALWAYS, false, "ca-gcr mr chebyshev"},
     {"mg-omega", UPPER, RELAXED, true, "0.7 0.85 1.0 1.15"},
     {"mg-iterations", MIDDLE, ALWAYS, true, "1 2 3 4 6 8"},
-    {"mg-iterations", LAST, ALWAYS, true, "4 8 12 16 24 32"},
+    {"mg-iterations", LAST, ALWAYS, true, "4 6 8 12 16 32"},
     {"mg-deflate", ALL, DEEP, true, "none 16 32 64 128"},
     {"mg-twist", LAST, TWISTED, true, "1 2 4 6 8 10"},
     {"mg-setup-iterations", FINEST, ALWAYS, true, "25 50 100 200 400"},

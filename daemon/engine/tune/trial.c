@@ -32,8 +32,9 @@ static qk_mg_params_t of_setup(const qk_mg_params_t *params) {
 /* The same vectors under another cycle, which teaches a polynomial smoother anew. */
 static qk_status_t change_cycle(qk_trial_t *t, const qk_mg_params_t *params, qk_err_t *err) {
   const bool same = memcmp(&t->mg->params, params, sizeof *params) == 0;
+  double rate;
   t->mg->params = *params;
-  return same ? QK_OK : qk_mg_learn_polynomial(t->mg, NULL, NULL, err);
+  return same ? QK_OK : qk_mg_learn_polynomial(t->mg, &rate, NULL, NULL, err);
 }
 
 static qk_status_t make_hierarchy(qk_trial_t *t, const qk_mg_params_t *params, bool anew,

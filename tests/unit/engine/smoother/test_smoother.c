@@ -174,7 +174,10 @@ Test(smoother, a_polynomial_is_the_best_for_what_it_learned_from) {
     fill(&rig, b, &seed);
     blas(&rig, QK_BLAS_COPY, (qk_blas_args_t){.f = {r->v, b->v}});
     rig_must(qk_smoother_learn(s, &learning), "learn", NULL);
-    run(s, x, r, n, true); /* by ca-gcr: nothing is known yet */
+    qk_smoother_run(s, x, r, n, true, false); /* not a last run: it teaches nothing */
+    cr_expect_eq(learning.h[0][0], 0);
+    blas(&rig, QK_BLAS_COPY, (qk_blas_args_t){.f = {r->v, b->v}});
+    qk_smoother_run(s, x, r, n, true, true); /* by ca-gcr: nothing is known yet */
     rig_must(qk_smoother_learn(s, NULL), "learn", NULL);
     cr_assert(qk_polynomial_fit(&learning, n, &p) && p.n == n);
     const double least = left_by(&rig, &p, b);
