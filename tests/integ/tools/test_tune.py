@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 
 import tap
 from daemon import LIMIT, Daemon
@@ -149,10 +148,18 @@ def json_holds_every_trial(case):
 def a_cycle_is_measured_as_on_a_hierarchy_of_its_own(case):
     """The first run changes the cycle of the hierarchy of the defaults, whose smoother has learned something else. The factor of mu, which this
     action has none of, makes the second one build another hierarchy, of the same vectors."""
-    reports = [json.loads(case.good('--kappa=0.125', '--csw=1.3', '--slots=2', '--tol=1e-9', '--budget=1000', '--trials=2', '--json', '--start=mg-post=14',
-                                    '--start=mg-twist=' + factor, SMALL).stdout) for factor in ('1', '2')]
-    shared, anew = ([t for t in r['trials'] if t['changed'] == 'start'][0] for r in reports)
-    assert shared['iterations'] == anew['iterations'] and shared['residual'] == anew['residual'], (shared, anew)
+    found = []
+    for factor in ('1', '2'):
+        for _ in range(4):  # a trial that a busy machine makes look hopeless is stopped, and tells no iterations
+            report = json.loads(case.good('--kappa=0.125', '--csw=1.3', '--slots=2', '--tol=1e-9', '--budget=1000', '--trials=2', '--json',
+                                          '--start=mg-post=14', '--start=mg-twist=' + factor, SMALL).stdout)
+            start = [t for t in report['trials'] if t['changed'] == 'start'][0]
+            if 'iterations' in start:
+                found.append((start['iterations'], start['residual']))
+                break
+    if len(found) < 2:
+        raise tap.Skip('this machine is too busy to judge a trial')
+    assert found[0] == found[1], found
 
 
 @tap.test
@@ -265,11 +272,8 @@ def the_configuration_says_what_was_measured(case):
 
 @tap.test
 def the_budget_bounds_the_search(case):
-    start = time.monotonic()
-    done = case.good(*QUICK, '--budget=1', SMALL)
-    wall, tried = time.monotonic() - start, trials(done)
-    slowest = max(seconds * 2 for _, seconds, _ in tried) if tried else 0
-    assert tried and wall < 10 + 10 * slowest, (wall, done)
+    tried = trials(case.good(*QUICK, '--budget=1', SMALL))
+    assert 2 <= len(tried) <= 12, tried  # the defaults, the start, both in turns, and what a fast machine tries in a second
 
 
 @tap.test
