@@ -194,6 +194,21 @@ static void check_residual(run_t *r) {
   expect_close(r, from_source->v, plain->v, r->forms, "prepare(b) - Mhat x");
 }
 
+/* As relax and sums of fields make it, into a field of its own and in place. */
+static void check_neumann(run_t *r) {
+  const qk_operator_ops_t *ops = r->op->ops;
+  if (!ops->neumann) return;
+  qk_field_t *in = system_noise(r, 14), *x = system_noise(r, 15), *y = system_noise(r, 16);
+  qk_field_t *want = take(r, r->op->system), *got = take(r, r->op->system);
+  OK(ops->relax(r->op, want, in, 1));
+  OK(ops->neumann(r->op, got, in, 1, NULL, 0, NULL));
+  expect_close(r, got->v, want->v, r->forms, "(1 - Mhat) in");
+  blas(r, QK_BLAS_SUB, want->v, want->v, x->v);
+  blas(r, QK_BLAS_ADD, want->v, y->v, y->v);
+  OK(ops->neumann(r->op, y, in, 1, x, -1, y));
+  expect_close(r, y->v, want->v, r->forms, "y + (1 - Mhat) in - x");
+}
+
 static void apply_either(run_t *r, bool system, qk_field_t *out, qk_field_t *in, bool dagger) {
   if (system)
     OK(r->op->ops->apply_system(r->op, out, in, dagger, NULL));
@@ -470,10 +485,10 @@ void operator_suite_parts(const subject_t *s, qk_prec_t prec, int nrhs) {
 
 void operator_suite(const subject_t *s) {
   static const int nrhs[] = {1, 5, 8, 12};
-  static check_fn *const check[] = {check_linear,   check_even_odd, check_residual, check_adjoint,
-                                    check_declared, check_fused,    check_parts,    check_hop,
-                                    check_relax,    check_blocks,   check_alone,    check_flavours,
-                                    check_refusals, check_counts};
+  static check_fn *const check[] = {check_linear,   check_even_odd, check_residual, check_neumann,
+                                    check_adjoint,  check_declared, check_fused,    check_parts,
+                                    check_hop,      check_relax,    check_blocks,   check_alone,
+                                    check_flavours, check_refusals, check_counts};
   for (int p = 0; p < 3; p++)
     for (int k = 0; s->tol[p] > 0 && k < 4; k++)
       for (size_t c = 0; c < sizeof check / sizeof check[0]; c++)
