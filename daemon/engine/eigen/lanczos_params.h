@@ -1,4 +1,5 @@
-/* lanczos_params.h: parameters of Lanczos, and what they take. Private to lanczos.c. */
+/* lanczos_params.h: parameters of Lanczos, and what they take. For those that run it, or choose
+ * them before. */
 #ifndef QK_ENGINE_LANCZOS_PARAMS_H
 #define QK_ENGINE_LANCZOS_PARAMS_H
 

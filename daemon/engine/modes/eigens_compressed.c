@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "daemon/base/log.h"
+#include "daemon/engine/eigen/lanczos_params.h"
 #include "daemon/engine/modes/eigens_file.h"
 
 enum { B = QK_EIGEN_BLOCK };
@@ -12,6 +13,25 @@ static const double ahead = 2.5;
 
 static const qk_coherent_cut_t *cut_of(const qk_eigens_t *s) {
   return &s->job.order.problem.cut;
+}
+
+/* Of the iteration in the space of a basis. */
+static qk_lanczos_params_t params_within(const qk_eigens_t *s) {
+  const qk_eigen_problem_t *p = &s->job.order.problem;
+  qk_lanczos_params_t q = s->job.params;
+  q.n = p->count;
+  q.space = p->space;
+  return q;
+}
+
+/* What does not fit is known before the basis is made. */
+static qk_status_t check_within(const qk_eigens_t *s, qk_err_t *err) {
+  const qk_coherent_t within = {.cut = *cut_of(s)};
+  qk_lanczos_params_t q = params_within(s);
+  q.within = &within;
+  const qk_status_t status = qk_lanczos_complete(&s->setup->geom, &q, err);
+  if (status != QK_OK) qk_err_prefix(err, "within the basis of %d", cut_of(s)->n);
+  return status;
 }
 
 qk_status_t qk_eigens_choose_basis(qk_eigens_t *s, qk_err_t *err) {
@@ -24,17 +44,9 @@ qk_status_t qk_eigens_choose_basis(qk_eigens_t *s, qk_err_t *err) {
     const qk_err_t why = *err;
     return qk_fail(err, QK_NOT_FOUND, "%s", why.text);
   }
-  if (status != QK_OK || s->setup->op->system == QK_EVEN) return status;
+  if (status != QK_OK) return status;
+  if (s->setup->op->system == QK_EVEN) return check_within(s, err);
   return qk_fail(err, QK_UNSUPPORTED, "basis = %d: of a system on even sites alone", q->n);
-}
-
-/* Of the iteration in the space of a basis. */
-static qk_lanczos_params_t params_within(const qk_eigens_t *s) {
-  const qk_eigen_problem_t *p = &s->job.order.problem;
-  qk_lanczos_params_t q = s->job.params;
-  q.n = p->count;
-  q.space = p->space;
-  return q;
 }
 
 int64_t qk_eigens_compressed_bytes(const qk_eigens_t *s) {

@@ -41,7 +41,7 @@ qk_job_t *qk_fields_find(const qk_service_t *service, const char *user, Quark__F
                          uint64_t digest);
 
 enum { QK_FIELD_TEXT = 32 };
-/* "digest:HEX16" of a value that qk_fields_is_reference: that of a ready field of this session, or
+/* "digest:HEX16" of a value that qk_fields_is_reference: that of a ready field of the user, or
  * what it says itself; key: of the message. Errors as qk_fields_resolve. */
 qk_status_t qk_fields_name_digest(const qk_session_t *session, const char *key,
                                   Quark__FieldKind kind, const char *value,

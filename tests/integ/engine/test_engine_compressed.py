@@ -193,6 +193,9 @@ def what_does_not_fit_is_refused_by_name(case):
                            (dict(basis=0), 'block: it is for a basis')]:
             done = eigen_ends(e, ask(e, **{**dict(count=24), **more}))
             assert done.status == BAD_ARGUMENT and says in done.text, (more, done)
+        if case.ranks == 1:  # two blocks or one: too few numbers for 24 vectors, which is known before a basis is made
+            done = eigen_ends(e, ask(e, count=24, block=(4, 4, 4, 8)))
+            assert done.status == BAD_ARGUMENT and 'within the basis of' in done.text and '= 24' in done.text, done
         if case.ranks > 1:
             done = eigen_ends(e, ask(e, count=24, block=(2, 2, 2, 8)))
             assert done.status == BAD_GEOMETRY and '8 in t' in done.text, done
