@@ -123,12 +123,12 @@ if [ -n "$quark_gauge" ]; then
 fi
 
 tests=(test_kernels_hop test_kernels_hop_masks test_kernels_local test_kernels_diag_exp test_kernels_gauge test_kernels_blas test_kernels_multi
-  test_kernels_columns test_kernels_vector_block test_kernels_coarse_fields test_kernels_gcr test_kernels_cagcr test_kernels_ratios
+  test_kernels_columns test_kernels_vector_block test_kernels_coherent test_kernels_coarse_fields test_kernels_gcr test_kernels_cagcr test_kernels_ratios
   test_kernels_coarse test_kernels_transfer test_kernels_aggregates test_kernels_mg_setup
   test_kernels_fifth test_kernels_smear test_kernels_project test_kernels_device
   test_conformance_operators test_field test_smear test_gaugefield test_evolve test_operator test_solver
   test_engine_faults test_mg_faults
-  test_smoother test_galerkin test_multigrid_setup test_cycle test_flavours test_doublet test_lanczos test_laplacian test_projector test_mg_file test_mg_evolve test_setup test_plan
+  test_smoother test_galerkin test_multigrid_setup test_cycle test_flavours test_doublet test_lanczos test_compressed test_laplacian test_projector test_mg_file test_mg_evolve test_setup test_plan
   test_mixed test_reference test_peers test_contract test_correlators test_chroma)
 for name in "${tests[@]}"; do
   path=$(program "$name")
@@ -217,6 +217,7 @@ bench_mg=$(program bench_mg)
 sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer 2>/dev/null)
 if [ -n "$sanitizer" ]; then
   small=(--backend cuda --dims 4x4x4x4 --seconds 0.0001)
+  vectors=(--mg mg-vectors=24,24 --mg mg-test-vectors=24,24) # no test vectors beyond them: setups are long
   for tool in memcheck racecheck initcheck; do
     run=("$sanitizer" --tool "$tool" --error-exitcode 9)
     # The pad lanes of a ragged block are never written by anybody: initcheck is for whole tiles.
@@ -248,7 +249,7 @@ if [ -n "$sanitizer" ]; then
     fi
     # Whole solves under racecheck and initcheck take minutes on the smallest lattice, nearly all in the setup.
     if [ -n "$bench_mg" ] && [ $tool != memcheck ]; then
-      solve=("${run[@]}" "$bench_mg" --gauge builtin:weak:4x4x4x8:1 --tol 1e-2 --mg mg-setup-iterations=2 --mg mg-setup-passes=none)
+      solve=("${run[@]}" "$bench_mg" --gauge builtin:weak:4x4x4x8:1 --tol 1e-2 "${vectors[@]/,24/}" --mg mg-setup-iterations=2 --mg mg-setup-passes=none)
       batches='1 3'
       if [ $tool = initcheck ]; then batches=8; fi
       for batch in $batches; do
@@ -259,13 +260,13 @@ if [ -n "$sanitizer" ]; then
       done
     elif [ -n "$bench_mg" ] && [ $tool = memcheck ]; then
       check "$tool bench_mg" "${run[@]}" "$bench_mg" --gauge builtin:weak:8x8x8x8:1 --kappa 0.12 --csw 1 \
-        --tol 1e-3 --batch 1,3,12 --mg mg-levels=3 --mg mg-blocks=2x2x2x2 --mg mg-vectors=24,24 \
+        --tol 1e-3 --batch 1,3,12 --mg mg-levels=3 --mg mg-blocks=2x2x2x2 "${vectors[@]}" \
         --mg mg-setup-iterations=2 --mg mg-setup-passes=none
       check "$tool flavours" "${run[@]}" "$bench_mg" --gauge builtin:weak:8x8x8x8:1 --tol 1e-3 --batch 3,12 --flavours 1 \
-        --action 'twisted-clover;mass=0.1;mu=0.1;csw=1' --mg mg-levels=3 --mg mg-blocks=2x2x2x2 --mg mg-vectors=24,24 \
+        --action 'twisted-clover;mass=0.1;mu=0.1;csw=1' --mg mg-levels=3 --mg mg-blocks=2x2x2x2 "${vectors[@]}" \
         --mg mg-setup-iterations=2 --mg mg-setup-passes=none
       check "$tool doublet" "${run[@]}" "$bench_mg" --gauge builtin:weak:8x8x8x8:1 --tol 1e-3 --batch 3 \
-        --action 'doublet;mass=0.1;mu=0.1;epsilon=0.08;csw=1' --mg mg-levels=3 --mg mg-blocks=2x2x2x2 --mg mg-vectors=24,24 \
+        --action 'doublet;mass=0.1;mu=0.1;epsilon=0.08;csw=1' --mg mg-levels=3 --mg mg-blocks=2x2x2x2 "${vectors[@]}" \
         --mg mg-setup-iterations=2 --mg mg-setup-passes=none
     fi
   done
@@ -276,7 +277,7 @@ if [ -n "$sanitizer" ]; then
         --error-exitcode 9 "$path" --jobs 1 --filter "$suite/reads_ghosts_*_in_all_directions"
     fi
   done
-  for suite in coarse transfer aggregates vector_block gcr cagcr ratios local diag_exp fifth project; do
+  for suite in coarse transfer aggregates vector_block coherent gcr cagcr ratios local diag_exp fifth project; do
     path=$(program test_kernels_$suite)
     if [ -n "$path" ]; then
       check "memcheck $suite" "$sanitizer" --target-processes all --tool memcheck --error-exitcode 9 \

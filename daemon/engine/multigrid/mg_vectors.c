@@ -296,8 +296,10 @@ static qk_status_t normalise(const qk_field_t *v) {
   const size_t bytes = (size_t)v->v.nrhs * sizeof factor[0];
   void *c = NULL;
   qk_mg_norm2(v, norm2);
-  for (int i = 0; i < v->v.nrhs; i++) factor[i][0] = norm2[i] > 0 ? 1 / sqrt(norm2[i]) : 0;
-  const qk_status_t status = dev->ops->alloc(dev->ctx, bytes, &c);
+  qk_status_t status = qk_dev_status(dev);
+  for (int i = 0; !status && i < v->v.nrhs; i++)
+    factor[i][0] = norm2[i] > 0 ? 1 / sqrt(norm2[i]) : 0;
+  status = status ? status : dev->ops->alloc(dev->ctx, bytes, &c);
   if (status) return status;
   qk_dev_copy(dev, c, factor, bytes, QK_COPY_TO_DEVICE);
   qk_dev_blas(dev, QK_BLAS_SCALE, (qk_blas_args_t){.f = {v->v}, .c = {c}});

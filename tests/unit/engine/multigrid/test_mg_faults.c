@@ -44,7 +44,7 @@ static void fail_everywhere(const char *point, qk_status_t expected) {
       .nlevel = 2,
       .deflate = 2,
       .level = {
-          {.block = {2, 2, 2, 2}, .nvec = 4, .setup_iterations = 8, .setup_passes = 1, .post = 2},
+          {.block = {2, 2, 2, 2}, .nvec = 4, .ntest = 8, .setup_iterations = 8, .setup_passes = 1, .post = 2},
           {.iterations = 2}}};
   rig_fail_everywhere("builtin:weak:4x4x4x4:1", point, expected, 32, life, &params);
 }

@@ -195,6 +195,7 @@ Test(setup, auto_does_without_a_multigrid_that_is_no_good) {
 
 Test(setup, what_does_not_fit_is_refused_with_numbers) {
   qk_load_t load = a_load("builtin:weak:8x8x8x8:1", "mg", QK_SINGLE, 16);
+  load.mg.level[0].nvec = load.mg.level[0].ntest = 24; /* more would set what setup needs */
   loaded_t l = must_load(&load);
   qk_loaded_t *s = l.setup;
   qk_action_params_t op = params_wilson(0.05, 1, -1);
