@@ -86,6 +86,7 @@ typedef struct qk_coarse_args {
   /* Whole spinors received in split directions, [0] from the rank behind, [1] from the rank ahead:
    * order and parities as qk_hop_args_t.ghost. */
   qk_spinor_t ghost[4][2];
+  qk_turns_t turns;
 } qk_coarse_args_t;
 
 /* Whole spinors of any ncomp for the neighbours, like qk_pack_args_t with whole set. */
@@ -94,6 +95,7 @@ typedef struct qk_coarse_pack_args {
   qk_subset_t in_parity;
   qk_spinor_t in;
   qk_spinor_t to[4][2]; /* data NULL where not split */
+  qk_turns_t turns;
 } qk_coarse_pack_args_t;
 
 /* restrict: coarse = R fine;  prolong: fine = P coarse, or fine += P coarse where `add`.

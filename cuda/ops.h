@@ -6,7 +6,7 @@
  * through the table only, except that memory of the CPU backend is ordinary host memory.
  *
  * Order        Kernels and copies run in the order of the calls on their queue (0: compute, 1:
- *              copies to the device and halos, 2: copies to the host); queues are ordered against
+ *              copies to the device, 2: copies to the host, 3: halos); queues are ordered against
  *              each other by queue_wait only. All calls may return before the work is done;
  *              queue_sync waits, queue_idle asks. Not collective.
  * Errors       QK_DEVICE_MEMORY from alloc (nothing changed); QK_DEVICE_ERROR from anything (the
@@ -30,6 +30,7 @@
 #include "cuda/gauge_ops.h"
 #include "cuda/linkfield_ops.h"
 #include "cuda/mg_ops.h"
+#include "cuda/peer_ops.h"
 #include "cuda/project_ops.h"
 #include "cuda/rows.h"
 #include "cuda/tuning.h"
@@ -44,7 +45,7 @@ extern "C" {
 typedef struct qk_ops_ctx qk_ops_ctx_t; /* one per process and device; used by one thread */
 typedef struct qk_graph qk_graph_t;
 
-enum { QK_QUEUES = 3 };
+enum { QK_QUEUES = 4 };
 
 typedef enum qk_copy { QK_COPY_TO_DEVICE, QK_COPY_TO_HOST, QK_COPY_DEVICE } qk_copy_t;
 
@@ -95,6 +96,7 @@ typedef struct qk_hop_args {
    * for QK_FULL out_parity the even input parity first, then the odd one,
    * each face padded to a multiple of 8. */
   qk_spinor_t ghost[4][2];
+  qk_turns_t turns;
 } qk_hop_args_t;
 
 /* Fills the send buffers that a neighbour reads as ghosts. to[mu][0] goes to the rank behind (its
@@ -110,6 +112,7 @@ typedef struct qk_pack_args {
   qk_links_t links;
   qk_spinor_t in;
   qk_spinor_t to[4][2]; /* data NULL where not split */
+  qk_turns_t turns;
 } qk_pack_args_t;
 
 /* ---- Gaussian smearing: one step in space, n + j over j = x, y, z -------------------------------
@@ -127,6 +130,7 @@ typedef struct qk_gauss_args {
   qk_links_t links;
   qk_spinor_t in, out;
   qk_spinor_t ghost[3][2];
+  qk_turns_t turns;
 } qk_gauss_args_t;
 
 /* ---- block BLAS ---------------------------------------------------------------------------------
@@ -376,6 +380,13 @@ typedef struct qk_ops {
   qk_status_t (*alloc_host)(qk_ops_ctx_t *ctx, size_t bytes, void **ptr);
   void (*free_host)(qk_ops_ctx_t *ctx, void *ptr);
   int64_t (*allocated)(qk_ops_ctx_t *ctx); /* bytes of device memory held through alloc */
+
+  /* Device memory, zeroed, that other processes of this host may open (peer_ops.h). open:
+   * QK_UNSUPPORTED where that cannot be, last_error says why; close before the owner frees it. */
+  qk_status_t (*peer_alloc)(qk_ops_ctx_t *ctx, size_t bytes, void **ptr, qk_peer_handle_t *handle);
+  void (*peer_free)(qk_ops_ctx_t *ctx, void *ptr);
+  qk_status_t (*peer_open)(qk_ops_ctx_t *ctx, const qk_peer_handle_t *handle, void **ptr);
+  void (*peer_close)(qk_ops_ctx_t *ctx, void *ptr);
 
   qk_status_t (*copy)(qk_ops_ctx_t *ctx, void *dst, const void *src, size_t bytes, qk_copy_t kind,
                       int queue);

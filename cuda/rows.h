@@ -2,7 +2,7 @@
  * rows.h: the kernels of a backend, a row each. From the rows come the entries of qk_ops_t (ops.h),
  * their declarations (kernels.h) and the table of a backend (table.h). What a kernel computes
  * stands at its arguments in ops.h, coherent_ops.h, gauge_ops.h, linkfield_ops.h, mg_ops.h,
- * project_ops.h and vector_block_ops.h; README.md lists all of them with their formulas.
+ * peer_ops.h, project_ops.h and vector_block_ops.h; README.md lists all with their formulas.
  */
 #ifndef QK_CUDA_ROWS_H
 #define QK_CUDA_ROWS_H
@@ -12,6 +12,11 @@
   X(hop, qk_hop_args_t)                                                                            \
   X(pack, qk_pack_args_t)                                                                          \
   X(gauss, qk_gauss_args_t)
+
+#define QK_PEER_KERNELS(X)                                                                         \
+  X(signal, qk_signal_args_t)                                                                      \
+  X(await, qk_signal_args_t)                                                                       \
+  X(peer_sum, qk_peer_sum_args_t)
 
 #define QK_KRYLOV_KERNELS(X)                                                                       \
   X(blas, qk_blas_args_t)                                                                          \
@@ -88,6 +93,7 @@
 
 #define QK_KERNELS(X)                                                                              \
   QK_WILSON_KERNELS(X)                                                                             \
+  QK_PEER_KERNELS(X)                                                                               \
   QK_KRYLOV_KERNELS(X)                                                                             \
   QK_FIFTH_KERNELS(X)                                                                              \
   QK_COLUMN_KERNELS(X)                                                                             \

@@ -31,6 +31,10 @@ template <class Memory> qk_ops_t make_table() {
   t.alloc_host = guarded<Memory::alloc_host>::call;
   t.free_host = Memory::free_host;
   t.allocated = [](qk_ops_ctx_t *ctx) { return ctx->allocated; };
+  t.peer_alloc = guarded<Memory::peer_alloc>::call;
+  t.peer_free = Memory::peer_free;
+  t.peer_open = guarded<Memory::peer_open>::call;
+  t.peer_close = Memory::peer_close;
   t.copy = guarded<Memory::copy>::call;
   t.zero = guarded<Memory::zero>::call;
   t.queue_wait = guarded<Memory::queue_wait>::call;

@@ -94,6 +94,14 @@ typedef struct qk_spinor {
   int64_t nsites; /* vcb, 2*vcb for QK_FULL, or the padded face for ghosts; times inner */
 } qk_spinor_t;
 
+/* Ghosts in two halves that exchanges use by turns: that of exchange e is half e & 1, `flip` bytes
+ * behind the first. epoch: the exchanges that are over, in device memory; NULL: there is one half.
+ * Kernels with ghosts read the half of exchange *epoch, packs write that of *epoch + 1. */
+typedef struct qk_turns {
+  const uint32_t *epoch;
+  int64_t flip;
+} qk_turns_t;
+
 /* SU(3) links joining n to n+mu, as 18, 12 or 8 reals. Per tile of 8 sites (full lattice, even then
  * odd), then direction. Without boundary phases. Units: dimensionless. */
 typedef struct qk_links {

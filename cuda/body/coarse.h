@@ -32,9 +32,9 @@ QK_ANY coarse_near coarse_neighbour(const qk_coarse_args_t &a, const site_pos &h
   return {takes_part, ghost, at};
 }
 
-QK_ANY bool coarse_wanted(const qk_coarse_args_t &a, const site_pos &here) {
-  return a.region == QK_REGION_ALL ||
-         reads_ghosts(a.lat, here.x) == (a.region == QK_REGION_BOUNDARY);
+inline region_sites coarse_sites(const qk_coarse_args_t &a) {
+  const walk box = walk_in_rows(box_of(a.lat, a.region), a.out_parity);
+  return sites_of(a.lat, a.region, a.out_parity, box);
 }
 
 } // namespace QK_NS

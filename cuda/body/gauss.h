@@ -54,8 +54,8 @@ template <class SITES, class S, int REALS, bool GHOSTS> struct gauss_body {
       at.template near_spinor<S>(spinor_of<S>(a.in), base(from), to, psi, scale);
     if constexpr (SIGN > 0) {
       if (any_ghost)
-        at.template ghost_spinor<S, 24>(spinor_of<S>(a.ghost[MU][1]), a.lat, MU, from == 1, to, psi,
-                                        scale);
+        at.template ghost_spinor<S, 24>(ghosts_of<S>(a.ghost[MU][1], a.turns, 0), a.lat, MU,
+                                        from == 1, to, psi, scale);
       at.template own_link<S, REALS>((const S *)a.links.data, a.links.reals, base(parity), MU, u);
       add_carried<false>(u, psi, scale, sum);
       return;
@@ -74,8 +74,8 @@ template <class SITES, class S, int REALS, bool GHOSTS> struct gauss_body {
       link_times<true>(u, psi + 12, carried + 12);
       memcpy(psi, carried, sizeof psi);
     }
-    at.template ghost_spinor<S, 24>(spinor_of<S>(a.ghost[MU][0]), a.lat, MU, from == 1, to, psi,
-                                    scale);
+    at.template ghost_spinor<S, 24>(ghosts_of<S>(a.ghost[MU][0], a.turns, 0), a.lat, MU, from == 1,
+                                    to, psi, scale);
     add(psi, scale, sum);
   }
 
@@ -122,11 +122,12 @@ template <class SITES, class S, int REALS, bool GHOSTS> struct gauss_body {
 };
 
 /* Time slice by time slice, in rows of x, at most 4 x 4 of them in y and z. */
-inline walk gauss_walk(const qk_lattice_t &lat) {
-  int block[4] = {lat.l[0], 4, 4, 1};
+inline region_sites gauss_sites(const qk_gauss_args_t &a) {
+  const site_box box = box_of(a.lat, a.region);
+  int block[4] = {box.extent[0], 4, 4, 1};
   for (int mu = 1; mu < 3; mu++)
-    while (lat.l[mu] % block[mu] != 0) block[mu]--;
-  return walk_over(lat, QK_FULL, block);
+    while (box.extent[mu] % block[mu] != 0) block[mu]--;
+  return sites_of(a.lat, a.region, QK_FULL, walk_over(box, QK_FULL, block));
 }
 
 } // namespace QK_NS

@@ -102,7 +102,7 @@ template <class SITES, class S, int REALS, bool GENERAL, bool DRESSED> struct ho
     scale_of<S> scale;
     U u[18];
     const bool second = a.out_parity == QK_FULL && from == 1;
-    const spinor<S> ghost = spinor_of<S>(a.ghost[MU][SIGN > 0]);
+    const spinor<S> ghost = GENERAL ? ghosts_of<S>(a.ghost[MU][SIGN > 0], a.turns, 0) : spinor<S>{};
     const S *links = (const S *)a.links.data;
     if (GENERAL && at.all_ghost(to)) {
       at.template ghost_spinor<S>(ghost, a.lat, MU, second, to, SIGN > 0 ? h : r, scale);

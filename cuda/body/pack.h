@@ -54,9 +54,9 @@ template <class SITES, class S, int REALS, int N> struct pack_body {
                                       parity == 1 ? a.lat.vcb : 0, MU, own, u);
       QK_UNROLL
       for (int k = 0; k < N; k += 12) link_times<true>(u, h + k, r + k);
-      at.template put_ghost<S, N>(spinor_of<S>(a.to[MU][1]), slot, r);
+      at.template put_ghost<S, N>(ghosts_of<S>(a.to[MU][1], a.turns, 1), slot, r);
     } else {
-      at.template put_ghost<S, N>(spinor_of<S>(a.to[MU][0]), slot, h);
+      at.template put_ghost<S, N>(ghosts_of<S>(a.to[MU][0], a.turns, 1), slot, h);
     }
   }
 

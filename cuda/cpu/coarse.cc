@@ -42,7 +42,8 @@ void hops_of(const qk_coarse_args_t &a, const site_pos &here, bool minus, produc
     const qk_spinor_t &f = near.ghost ? a.ghost[d / 2][1 - d % 2] : a.in;
     p.matrix[p.n] = (const M *)(minus ? a.links_minus : a.links).data +
                     coarse_matrix(n, 8, matrix_site(a, here), d);
-    p.x[p.n++] = site_words<S>(f, near.site);
+    const int64_t turn = near.ghost ? turn_bytes(a.turns, 0) : 0;
+    p.x[p.n++] = (const S *)((const char *)site_words<S>(f, near.site) + turn);
   }
 }
 
@@ -178,7 +179,7 @@ void multiply_sides(const qk_coarse_args_t &a, const sides &side, const products
 }
 
 template <class S, class M> void coarse_blocks(const qk_coarse_args_t &a) {
-  const walk w = walk_over(a.lat, a.out_parity, a.lat.l);
+  const region_sites sites = coarse_sites(a);
   const int n = a.out.ncomp, groups = n / GROUP;
   const sides side(a);
 #pragma omp parallel
@@ -187,19 +188,16 @@ template <class S, class M> void coarse_blocks(const qk_coarse_args_t &a) {
     products<S, M> hops[2] = {}, owns[2] = {};
     site_pos here = {};
     int at = -1;
-    bool wanted = false;
 #pragma omp for schedule(static)
-    for (int i = 0; i < w.nwork * groups; i++) {
+    for (int i = 0; i < sites.nwork * groups; i++) {
       if (i / groups != at) {
         at = i / groups;
-        here = site_at(a.lat, w, at);
-        wanted = coarse_wanted(a, here);
-        for (int minus = !side.plus; wanted && minus <= side.minus; minus++) {
+        here = site_at(a.lat, sites, at);
+        for (int minus = !side.plus; minus <= side.minus; minus++) {
           hops_of(a, here, minus, hops[minus]);
           own_of(a, here, minus, owns[minus]);
         }
       }
-      if (!wanted) continue;
       multiply_sides(a, side, hops, i % groups, hop);
       multiply_sides(a, side, owns, i % groups, own);
       put_group<S, M>(a, here, i % groups, hop, own);
@@ -237,13 +235,12 @@ template <class S, class M> void multiply_site(const products<S, M> &p, int n, S
 }
 
 template <class S, class M> void coarse_single_rhs(const qk_coarse_args_t &a) {
-  const walk w = walk_over(a.lat, a.out_parity, a.lat.l);
+  const region_sites sites = coarse_sites(a);
   const int n = a.out.ncomp;
   const bool minus = a.minus != NULL && a.minus[0];
 #pragma omp parallel for schedule(static)
-  for (int i = 0; i < w.nwork; i++) {
-    const site_pos here = site_at(a.lat, w, i);
-    if (!coarse_wanted(a, here)) continue;
+  for (int i = 0; i < sites.nwork; i++) {
+    const site_pos here = site_at(a.lat, sites, i);
     const int site = base(a, here) + here.cb;
     S hop[2 * QK_MG_N_MAX], own[2 * QK_MG_N_MAX];
     products<S, M> p;

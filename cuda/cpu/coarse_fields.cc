@@ -20,7 +20,7 @@ template <class S> void chiral_as(const qk_chiral_args_t &a) {
 template <class WORD> void pack_face(const qk_coarse_pack_args_t &a, int mu, int ahead) {
   const int slots = pack_sites(a.lat, a.in_parity, mu), ntile = a.in.ntile, n = 2 * a.in.ncomp;
   const WORD *in = (const WORD *)a.in.data;
-  WORD *to = (WORD *)a.to[mu][ahead].data;
+  WORD *to = (WORD *)((char *)a.to[mu][ahead].data + turn_bytes(a.turns, 1));
   const int64_t words = (int64_t)ntile * QK_TILE * n;
 #pragma omp parallel for schedule(static) if (slots * words > 16384)
   for (int w = 0; w < slots; w++) {

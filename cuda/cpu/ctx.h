@@ -32,6 +32,11 @@ struct qk_cpu_memory {
   static void free(qk_ops_ctx_t *ctx, void *ptr);
   static qk_status_t alloc_host(qk_ops_ctx_t *ctx, size_t bytes, void **ptr);
   static void free_host(qk_ops_ctx_t *ctx, void *ptr);
+  static qk_status_t peer_alloc(qk_ops_ctx_t *ctx, size_t bytes, void **ptr,
+                                qk_peer_handle_t *handle);
+  static void peer_free(qk_ops_ctx_t *ctx, void *ptr);
+  static qk_status_t peer_open(qk_ops_ctx_t *ctx, const qk_peer_handle_t *handle, void **ptr);
+  static void peer_close(qk_ops_ctx_t *ctx, void *ptr);
   static qk_status_t copy(qk_ops_ctx_t *ctx, void *dst, const void *src, size_t bytes,
                           qk_copy_t kind, int queue);
   static qk_status_t zero(qk_ops_ctx_t *ctx, void *dst, size_t bytes, int queue);

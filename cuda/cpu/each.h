@@ -49,14 +49,14 @@ template <class A> bool in_region(const A &a, const site_pos &s) {
 
 /* body(rhs_site, parity): one site and eight RHS at a time, each tile of the RHS with the links
  * that its site has loaded. */
-template <class S, class A, class F> void in_blocks(const A &a, const walk &w, const F &body) {
+template <class S, class A, class F>
+void in_blocks(const A &a, const region_sites &sites, const F &body) {
 #pragma omp parallel
   {
     kept_links<real<S>> kept;
 #pragma omp for schedule(static)
-    for (int n = 0; n < w.nwork; n++) {
-      const site_pos here = site_at(a.lat, w, n);
-      if (!in_region(a, here)) continue;
+    for (int n = 0; n < sites.nwork; n++) {
+      const site_pos here = site_at(a.lat, sites, n);
       for (int tile = 0; tile < a.out.ntile; tile++) {
         const rhs_site<real<S>> at = {one_site::with_lane(here, a.out.ntile, tile, 0), &kept};
         body(at, here.parity);

@@ -11,7 +11,7 @@ namespace {
 
 template <class S> void gauss_as(const qk_gauss_args_t &a) {
   if (a.out.ntile > 0)
-    in_blocks<S>(a, gauss_walk(a.lat), [&](const rhs_site<real<S>> &at, int parity) {
+    in_blocks<S>(a, gauss_sites(a), [&](const rhs_site<real<S>> &at, int parity) {
       gauss_body<rhs_site<real<S>>, S, 0, true>{a, at, parity}.run();
     });
   else /* in the order of the tiles */

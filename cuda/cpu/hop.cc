@@ -10,13 +10,17 @@
 namespace QK_NS {
 namespace {
 
+region_sites hop_sites(const qk_hop_args_t &a) {
+  return sites_of(a.lat, a.region, a.out_parity,
+                  walk_in_rows(box_of(a.lat, a.region), a.out_parity));
+}
+
 template <class S, bool DRESSED> void hop_dressed(const qk_hop_args_t &a) {
   const hop_numbers<real<S>> num = hop_numbers_of<real<S>>(a);
   if (a.out.ntile > 0)
-    in_blocks<S>(a, walk_in_rows(a.lat, a.out_parity),
-                 [&](const rhs_site<real<S>> &at, int parity) {
-                   hop_body<rhs_site<real<S>>, S, 0, true, DRESSED>{a, num, at, parity}.run();
-                 });
+    in_blocks<S>(a, hop_sites(a), [&](const rhs_site<real<S>> &at, int parity) {
+      hop_body<rhs_site<real<S>>, S, 0, true, DRESSED>{a, num, at, parity}.run();
+    });
   else /* in the order of the tiles */
     in_rows(a, walk_over(a.lat, a.out_parity, a.lat.l), [&](const eight_sites &at, int parity) {
       hop_body<eight_sites, S, 0, true, DRESSED>{a, num, at, parity}.run();

@@ -101,6 +101,9 @@ cudaError_t set_up(qk_gpu_ctx *gpu) {
   cudaError_t code = cudaMalloc(&gpu->arrived, most_arrived);
   if (code == cudaSuccess) code = cudaMemsetAsync(gpu->arrived, 0, most_arrived, gpu->stream[0]);
   if (code != cudaSuccess) return code;
+  code = cudaHostAlloc(&gpu->late, sizeof *gpu->late, cudaHostAllocDefault);
+  if (code != cudaSuccess) return code;
+  *gpu->late = 0;
   const size_t lines = QK_GPU_MULTI * tiles * QK_GPU_BLOCKS;
   return cudaMalloc(&gpu->partial, lines * QK_TILE * 2 * sizeof(double));
 }
@@ -155,6 +158,7 @@ void qk_gpu_memory::close(qk_ops_ctx_t *ctx) {
   }
   cudaFree(gpu->partial);
   cudaFree(gpu->arrived);
+  cudaFreeHost(gpu->late);
   cudaGetLastError();
   qk_ctx_fini(ctx);
   ::free(gpu);
@@ -262,8 +266,9 @@ qk_status_t qk_gpu_memory::queue_sync(qk_ops_ctx_t *ctx, int queue) {
   if (!is_queue(queue))
     return qk_ctx_fail(ctx, QK_BAD_ARGUMENT, "queue_sync: queue = %d: 0 to %d", queue,
                        QK_QUEUES - 1);
-  return qk_gpu_check(ctx, cudaStreamSynchronize(qk_gpu(ctx)->stream[queue]),
-                      "cudaStreamSynchronize");
+  const qk_status_t status =
+      qk_gpu_check(ctx, cudaStreamSynchronize(qk_gpu(ctx)->stream[queue]), "cudaStreamSynchronize");
+  return status != QK_OK ? status : qk_gpu_in_time(ctx);
 }
 
 qk_status_t qk_gpu_memory::queue_idle(qk_ops_ctx_t *ctx, int queue, bool *idle) {
@@ -272,6 +277,7 @@ qk_status_t qk_gpu_memory::queue_idle(qk_ops_ctx_t *ctx, int queue, bool *idle) 
                        QK_QUEUES - 1);
   const cudaError_t code = cudaStreamQuery(qk_gpu(ctx)->stream[queue]);
   *idle = code == cudaSuccess;
+  if (code == cudaSuccess) return qk_gpu_in_time(ctx);
   if (code != cudaErrorNotReady) return qk_gpu_check(ctx, code, "cudaStreamQuery");
   cudaGetLastError();
   return QK_OK;

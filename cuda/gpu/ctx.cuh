@@ -23,6 +23,8 @@ struct qk_gpu_ctx {
   /* Per RHS tile, or field and tile (QK_MULTI_MAX of each): blocks of the running reduction that
    * have left theirs; 0 between kernels. */
   unsigned *arrived;
+  /* Pinned; set by a kernel that has waited too long for another rank (peer.cu). */
+  uint32_t *late;
   int device, multiprocessors;
   int arch;           /* compute capability of the code that runs: 80 for 8.0 (arch.cuh) */
   bool by_driver;     /* the driver compiled that code for this card */
@@ -41,6 +43,9 @@ inline qk_status_t qk_gpu_launched(qk_ops_ctx_t *ctx, const char *kernel) {
   return qk_gpu_check(ctx, cudaGetLastError(), kernel);
 }
 
+/* QK_COMM_ERROR if a kernel has waited too long for another rank. */
+qk_status_t qk_gpu_in_time(qk_ops_ctx_t *ctx);
+
 /* The memory and queue entries of the table (ops.h). */
 struct qk_gpu_memory {
   static qk_status_t open(int device, qk_ops_ctx_t **ctx, qk_err_t *err);
@@ -50,6 +55,11 @@ struct qk_gpu_memory {
   static void free(qk_ops_ctx_t *ctx, void *ptr);
   static qk_status_t alloc_host(qk_ops_ctx_t *ctx, size_t bytes, void **ptr);
   static void free_host(qk_ops_ctx_t *ctx, void *ptr);
+  static qk_status_t peer_alloc(qk_ops_ctx_t *ctx, size_t bytes, void **ptr,
+                                qk_peer_handle_t *handle);
+  static void peer_free(qk_ops_ctx_t *ctx, void *ptr);
+  static qk_status_t peer_open(qk_ops_ctx_t *ctx, const qk_peer_handle_t *handle, void **ptr);
+  static void peer_close(qk_ops_ctx_t *ctx, void *ptr);
   static qk_status_t copy(qk_ops_ctx_t *ctx, void *dst, const void *src, size_t bytes,
                           qk_copy_t kind, int queue);
   static qk_status_t zero(qk_ops_ctx_t *ctx, void *dst, size_t bytes, int queue);

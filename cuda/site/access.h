@@ -36,6 +36,21 @@ template <class S> QK_ANY spinor<S> spinor_of(const qk_spinor_t &f) {
   return {(S *)f.data, f.scale, f.ntile};
 }
 
+/* Bytes from the first half of ghosts to that of exchange *epoch + later. */
+QK_ANY int64_t turn_bytes(const qk_turns_t &t, uint32_t later) {
+  return t.epoch == nullptr ? 0 : (int64_t)((*t.epoch + later) & 1) * t.flip;
+}
+
+/* Ghosts in the half that is read, or, one exchange later, written. */
+template <class S>
+QK_ANY spinor<S> ghosts_of(const qk_spinor_t &f, const qk_turns_t &t, uint32_t later) {
+  const int64_t by = turn_bytes(t, later);
+  spinor<S> s = spinor_of<S>(f);
+  s.data = (S *)((char *)s.data + by);
+  if (storage<S>::scaled) s.scale = (float *)((char *)s.scale + by);
+  return s;
+}
+
 template <class S, int N> struct tile_shape {
   static constexpr int W = 16 / (int)sizeof(S);
   static constexpr int rest = N % W;

@@ -4,7 +4,8 @@
  * cb: index of a site among those of its parity (cuda/types.h). A walk visits the sites in blocks
  * of b[0] x b[1] x b[2] x b[3] lattice sites, x fastest inside a block and among blocks; of a full
  * field the even sites of a block come before its odd ones.
- * Blocks make neighbours meet in the caches.
+ * Blocks make neighbours meet in the caches. The sites that read no ghosts are a box, which a walk
+ * can be over; those that do are the rim of it.
  */
 #ifndef QK_SITE_GEOM_H
 #define QK_SITE_GEOM_H
@@ -37,6 +38,7 @@ QK_ANY int split_off(int &n, const divider &v) {
 }
 
 struct walk {
+  int lo[4];        /* first site of the box in each direction: 0 or 1 */
   divider in[4];    /* block extents, the first one halved */
   divider among[4]; /* blocks per direction */
   divider parities; /* 1 or 2 */
@@ -45,26 +47,55 @@ struct walk {
   int backwards;    /* from the last site to the first */
 };
 
-/* block[mu] must divide l[mu], and block[0] be even. */
-inline walk walk_over(const qk_lattice_t &lat, qk_subset_t parity, const int block[4]) {
-  walk w = {};
+/* The sites of a region as a box: from lo, of these extents. The boundary is none. */
+struct site_box {
+  int lo[4], extent[4];
+};
+
+inline site_box box_of(const qk_lattice_t &lat, qk_region_t region) {
+  site_box b;
   for (int mu = 0; mu < 4; mu++) {
-    w.in[mu] = divider_by(mu == 0 ? block[mu] / 2 : block[mu]);
-    w.among[mu] = divider_by(lat.l[mu] / block[mu]);
+    b.lo[mu] = region == QK_REGION_INTERIOR && lat.split[mu];
+    b.extent[mu] = lat.l[mu] - 2 * b.lo[mu];
   }
+  return b;
+}
+
+/* block[mu] must divide the extent of the box, and block[0] be even. No work where the box has no
+ * sites. */
+inline walk walk_over(const site_box &box, qk_subset_t parity, const int block[4]) {
+  walk w = {};
+  for (int mu = 0; mu < 4; mu++)
+    if (box.extent[mu] == 0) return w;
   w.parities = divider_by(parity == QK_FULL ? 2 : 1);
   w.first = parity == QK_ODD;
-  w.nwork = lat.vcb * (int)w.parities.d;
+  w.nwork = (int)w.parities.d;
+  for (int mu = 0; mu < 4; mu++) {
+    w.lo[mu] = box.lo[mu];
+    w.nwork *= mu == 0 ? box.extent[mu] / 2 : box.extent[mu];
+    w.in[mu] = divider_by(mu == 0 ? block[mu] / 2 : block[mu]);
+    w.among[mu] = divider_by(box.extent[mu] / block[mu]);
+  }
   return w;
 }
 
-/* In blocks of whole rows, at most 4 x 4 x 4 of them in y, z, t: their neighbours fit into a cache
- * also where there are many RHS. */
-inline walk walk_in_rows(const qk_lattice_t &lat, qk_subset_t parity) {
-  int block[4] = {lat.l[0], 4, 4, 4};
+inline walk walk_over(const qk_lattice_t &lat, qk_subset_t parity, const int block[4]) {
+  return walk_over(box_of(lat, QK_REGION_ALL), parity, block);
+}
+
+/* In blocks of whole rows, 4 x 4 x 4 of them in y, z, t if that can be: their neighbours fit into
+ * a cache also if there are many RHS. Else up to 7: interiors have 14 or 30 slices, not 16 or 32.
+ */
+inline walk walk_in_rows(const site_box &box, qk_subset_t parity) {
+  int block[4] = {box.extent[0], 4, 4, 4};
   for (int mu = 1; mu < 4; mu++)
-    while (lat.l[mu] % block[mu] != 0) block[mu]--;
-  return walk_over(lat, parity, block);
+    if (box.extent[mu] % 4 != 0)
+      for (block[mu] = 7; box.extent[mu] % block[mu] != 0;) block[mu]--;
+  return walk_over(box, parity, block);
+}
+
+inline walk walk_in_rows(const qk_lattice_t &lat, qk_subset_t parity) {
+  return walk_in_rows(box_of(lat, QK_REGION_ALL), parity);
 }
 
 struct site_pos {
@@ -82,8 +113,11 @@ QK_ANY site_pos site_at(const qk_lattice_t &lat, const walk &w, int n) {
   if (w.backwards) n = w.nwork - 1 - n;
   for (int mu = 0; mu < 4; mu++) s.x[mu] = split_off(n, w.in[mu]);
   s.parity = w.first + split_off(n, w.parities);
-  for (int mu = 0; mu < 4; mu++) s.x[mu] += split_off(n, w.among[mu]) * (int)w.in[mu].d;
-  s.x[0] = 2 * s.x[0] + ((s.parity + s.x[1] + s.x[2] + s.x[3]) & 1);
+  for (int mu = 0; mu < 4; mu++) {
+    s.x[mu] += split_off(n, w.among[mu]) * (int)w.in[mu].d;
+    if (mu > 0) s.x[mu] += w.lo[mu];
+  }
+  s.x[0] = 2 * s.x[0] + w.lo[0] + ((s.parity + w.lo[0] + s.x[1] + s.x[2] + s.x[3]) & 1);
   s.cb = cb_of(lat, s.x);
   return s;
 }
@@ -111,6 +145,82 @@ QK_ANY site_pos face_site(const qk_lattice_t &lat, int parity, int mu, int at, i
   s.parity = parity;
   s.cb = cb_of(lat, s.x);
   return s;
+}
+
+/* The sites that read ghosts, each once: those of both faces across t, of those across z that are
+ * not among them, and so on. */
+struct rim {
+  divider extent[4][4]; /* of a face across the first index; one of the two low directions halved */
+  divider sites[4];     /* of one parity on one face */
+  divider parities;
+  int end[4]; /* work items up to the faces across a direction, from t down to x */
+  int first;  /* parity visited when there is one */
+  int nwork;
+};
+
+/* Where a direction starts on the faces across mu: a later one without its own faces. */
+QK_ANY int rim_low(const qk_lattice_t &lat, int mu, int nu) {
+  return nu > mu && lat.split[nu];
+}
+
+inline rim rim_of(const qk_lattice_t &lat, qk_subset_t parity) {
+  rim r = {};
+  r.parities = divider_by(parity == QK_FULL ? 2 : 1);
+  r.first = parity == QK_ODD;
+  for (int mu = 3; mu >= 0; mu--) {
+    int sites = 1;
+    for (int nu = 0; nu < 4; nu++) {
+      const int e = nu == mu ? 1 : lat.l[nu] - 2 * rim_low(lat, mu, nu), low = mu == 0 ? 1 : 0;
+      sites *= nu == low ? e / 2 : e;
+      r.extent[mu][nu] = divider_by(nu == low && e > 1 ? e / 2 : e > 0 ? e : 1);
+    }
+    r.sites[mu] = divider_by(sites > 0 ? sites : 1);
+    if (lat.split[mu]) r.nwork += 2 * sites * (int)r.parities.d;
+    r.end[mu] = r.nwork;
+  }
+  return r;
+}
+
+QK_ANY site_pos rim_site(const qk_lattice_t &lat, const rim &r, int n) {
+  site_pos s;
+  int mu = 3;
+  while (mu > 0 && n >= r.end[mu]) mu--;
+  int m = mu == 3 ? n : n - r.end[mu + 1];
+  int on_face = split_off(m, r.sites[mu]);
+  s.parity = r.first + split_off(m, r.parities);
+  const int low = mu == 0 ? 1 : 0;
+  for (int nu = 0; nu < 4; nu++)
+    s.x[nu] = split_off(on_face, r.extent[mu][nu]) + (nu == low ? 0 : rim_low(lat, mu, nu));
+  s.x[mu] = m ? lat.l[mu] - 1 : 0;
+  const int lo = rim_low(lat, mu, low);
+  int odd = s.parity + lo;
+  for (int nu = 0; nu < 4; nu++)
+    if (nu != low) odd += s.x[nu];
+  s.x[low] = 2 * s.x[low] + lo + (odd & 1);
+  s.cb = cb_of(lat, s.x);
+  return s;
+}
+
+/* The sites of a region: a box, or the rim of one. */
+struct region_sites {
+  walk box;
+  rim edge;
+  bool on_rim;
+  int nwork;
+};
+
+/* box: the walk over box_of the region. */
+inline region_sites sites_of(const qk_lattice_t &lat, qk_region_t region, qk_subset_t parity,
+                             const walk &box) {
+  region_sites s = {box, {}, region == QK_REGION_BOUNDARY, box.nwork};
+  if (!s.on_rim) return s;
+  s.edge = rim_of(lat, parity);
+  s.nwork = s.edge.nwork;
+  return s;
+}
+
+QK_ANY site_pos site_at(const qk_lattice_t &lat, const region_sites &s, int n) {
+  return s.on_rim ? rim_site(lat, s.edge, n) : site_at(lat, s.box, n);
 }
 
 /* Coordinates of site s of the full field: even sites, then odd ones. */

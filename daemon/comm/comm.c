@@ -34,6 +34,10 @@ int qk_comm_rank(const qk_comm_t *comm) {
 int qk_comm_size(const qk_comm_t *comm) {
   return comm->size;
 }
+bool qk_comm_reads_device(const qk_comm_t *comm) {
+  return comm->reads_device;
+}
+
 int qk_comm_local_rank(const qk_comm_t *comm) {
   return comm->local_rank;
 }
@@ -87,8 +91,8 @@ int qk_comm_neighbour(const qk_comm_t *comm, int mu, int sign) {
 qk_status_t qk_comm_exchange_begin(qk_comm_t *comm, int n, const qk_comm_msg_t msg[]) {
   QK_ASSERT(n >= 0 && n <= QK_COMM_MAX_MSG && !comm->exchanging);
   for (int i = 0; i < n; i++) {
-    QK_ASSERT(msg[i].to >= 0 && msg[i].to < comm->size);
-    QK_ASSERT(msg[i].from >= 0 && msg[i].from < comm->size);
+    QK_ASSERT(msg[i].to >= QK_COMM_NOBODY && msg[i].to < comm->size);
+    QK_ASSERT(msg[i].from >= QK_COMM_NOBODY && msg[i].from < comm->size);
   }
   comm->exchanging = true;
   return comm->ops->exchange_begin(comm, n, msg);

@@ -7,6 +7,7 @@
 #ifndef QK_COMM_H
 #define QK_COMM_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -28,6 +29,8 @@ int qk_comm_rank(const qk_comm_t *comm);
 int qk_comm_size(const qk_comm_t *comm);
 /* Rank among those of this host: which GPU to take. */
 int qk_comm_local_rank(const qk_comm_t *comm);
+/* Whether messages may be in the memory of GPUs. */
+bool qk_comm_reads_device(const qk_comm_t *comm);
 /* Ranks of this host. */
 int qk_comm_local_size(const qk_comm_t *comm);
 /* Lowest rank of this host: ranks for which it is the same share memory. */
@@ -47,6 +50,8 @@ void qk_comm_coord_of(const qk_comm_t *comm, int rank, int coord[4]);
 
 /* n exchanges started together: send[i] to peer to[i], recv[i] from peer from[i], `tag` pairs them.
  * begin and end are one pair on each rank; buffers must stay until end. At most 16. */
+enum { QK_COMM_NOBODY = -1 }; /* as to or from: nothing is sent, or received */
+
 typedef struct qk_comm_msg {
   int to, from, tag;
   const void *send;
@@ -58,7 +63,10 @@ qk_status_t qk_comm_exchange_end(qk_comm_t *comm);
 /* Both, with nothing in between. */
 qk_status_t qk_comm_exchange(qk_comm_t *comm, int n, const qk_comm_msg_t msg[]);
 
-/* Collective. In place. */
+/* Collective. In place. Sums of doubles have the same bits on all ranks; for up to
+ * QK_COMM_ORDERED ranks they are made in the order of ranks, as on devices (cuda/peer_ops.h). */
+enum { QK_COMM_ORDERED = 8 };
+
 qk_status_t qk_comm_sum(qk_comm_t *comm, double *v, int n);
 qk_status_t qk_comm_max(qk_comm_t *comm, double *v, int n);
 qk_status_t qk_comm_sum_u64(qk_comm_t *comm, uint64_t *v, int n);

@@ -38,6 +38,7 @@ struct qk_comm {
   const qk_comm_ops_t *ops;
   int rank, size, local_rank, local_size, host;
   int grid[4], coord[4];
+  bool reads_device;
   bool exchanging; /* between exchange_begin and exchange_end */
 };
 

@@ -3,6 +3,9 @@
  * logged here, once. Messages are cut into pieces below the int counts of MPI 3.
  */
 #include <mpi.h>
+#ifdef OPEN_MPI
+#include <mpi-ext.h> /* MPIX_Query_cuda_support */
+#endif
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -54,6 +57,10 @@ static void mpi_abort(qk_comm_t *comm, int exit_code) {
   MPI_Abort(((qk_comm_mpi_t *)comm)->world, exit_code);
 }
 
+static int rank_or_none(int rank) {
+  return rank == QK_COMM_NOBODY ? MPI_PROC_NULL : rank;
+}
+
 static qk_status_t mpi_exchange_begin(qk_comm_t *comm, int n, const qk_comm_msg_t msg[]) {
   qk_comm_mpi_t *mpi = (qk_comm_mpi_t *)comm;
   qk_status_t status = QK_OK;
@@ -65,16 +72,16 @@ static qk_status_t mpi_exchange_begin(qk_comm_t *comm, int n, const qk_comm_msg_
       return QK_COMM_ERROR;
     }
     for (size_t done = 0; done < m->bytes && status == QK_OK; done += PIECE)
-      status = check("MPI_Irecv",
-                     MPI_Irecv((char *)m->recv + done, piece_of(m->bytes, done), MPI_BYTE, m->from,
-                               m->tag, mpi->exchange, &mpi->request[mpi->nrequest++]));
+      status = check("MPI_Irecv", MPI_Irecv((char *)m->recv + done, piece_of(m->bytes, done),
+                                            MPI_BYTE, rank_or_none(m->from), m->tag, mpi->exchange,
+                                            &mpi->request[mpi->nrequest++]));
   }
   for (int i = 0; i < n && status == QK_OK; i++) {
     const qk_comm_msg_t *m = &msg[i];
     for (size_t done = 0; done < m->bytes && status == QK_OK; done += PIECE)
-      status = check("MPI_Isend",
-                     MPI_Isend((const char *)m->send + done, piece_of(m->bytes, done), MPI_BYTE,
-                               m->to, m->tag, mpi->exchange, &mpi->request[mpi->nrequest++]));
+      status = check("MPI_Isend", MPI_Isend((const char *)m->send + done, piece_of(m->bytes, done),
+                                            MPI_BYTE, rank_or_none(m->to), m->tag, mpi->exchange,
+                                            &mpi->request[mpi->nrequest++]));
   }
   return status;
 }
@@ -82,6 +89,23 @@ static qk_status_t mpi_exchange_begin(qk_comm_t *comm, int n, const qk_comm_msg_
 static qk_status_t mpi_exchange_end(qk_comm_t *comm) {
   qk_comm_mpi_t *mpi = (qk_comm_mpi_t *)comm;
   return check("MPI_Waitall", MPI_Waitall(mpi->nrequest, mpi->request, MPI_STATUSES_IGNORE));
+}
+
+/* The sum in the order of the ranks. */
+static qk_status_t sum_in_order(const qk_comm_mpi_t *mpi, double *v, int n) {
+  enum { MOST = 512 };
+  double all[MOST * QK_COMM_ORDERED];
+  qk_status_t status = QK_OK;
+  for (int done = 0; done < n && status == QK_OK; done += MOST) {
+    const int m = n - done < MOST ? n - done : MOST;
+    status = check("MPI_Allgather",
+                   MPI_Allgather(v + done, m, MPI_DOUBLE, all, m, MPI_DOUBLE, mpi->world));
+    for (int i = 0; status == QK_OK && i < m; i++) {
+      v[done + i] = 0;
+      for (int r = 0; r < mpi->base.size; r++) v[done + i] += all[r * m + i];
+    }
+  }
+  return status;
 }
 
 static qk_status_t mpi_reduce(qk_comm_t *comm, qk_comm_reduce_t kind, void *v, int n) {
@@ -95,6 +119,7 @@ static qk_status_t mpi_reduce(qk_comm_t *comm, qk_comm_reduce_t kind, void *v, i
       [QK_COMM_XOR_U32] = {MPI_UINT32_T, MPI_BXOR},
   };
   qk_comm_mpi_t *mpi = (qk_comm_mpi_t *)comm;
+  if (kind == QK_COMM_SUM_F64 && comm->size <= QK_COMM_ORDERED) return sum_in_order(mpi, v, n);
   return check("MPI_Allreduce",
                MPI_Allreduce(MPI_IN_PLACE, v, n, how[kind].type, how[kind].op, mpi->world));
 }
@@ -196,6 +221,9 @@ qk_status_t qk_comm_mpi_create(int *argc, char ***argv, qk_comm_t **comm, qk_err
   if (status != QK_OK) goto free_exchange;
 
   qk_comm_init_base(&mpi->base, &mpi_ops, rank, size, local_rank, local_size, host);
+#if defined(OPEN_MPI) && defined(MPIX_CUDA_AWARE_SUPPORT)
+  mpi->base.reads_device = MPIX_Query_cuda_support() == 1;
+#endif
   *comm = &mpi->base;
   return QK_OK;
 

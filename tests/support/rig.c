@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "daemon/base/mem.h"
+#include "daemon/engine/lattice/peers.h"
 #include "tests/support/values.h"
 
 qk_status_t rig_contract(const qk_contract_t *what, int nchannel, const qk_channel_id_t channel[],
@@ -163,8 +164,12 @@ void rig_open(qk_rig_t *rig, qk_comm_t *comm, const char *gauge, const int dims[
   load_links(rig, gauge, dims, rig->comm);
   const qk_ops_t *ops = qk_ops_by_name(backend());
   qk_ops_ctx_t *ctx = NULL;
-  rig_must(ops->open(qk_comm_local_rank(rig->comm), &ctx, &err), "device", &err);
+  const int device = qk_comm_local_rank(rig->comm);
+  qk_status_t opened = ops->open(device, &ctx, &err);
+  if (opened == QK_NO_DEVICE && device > 0) opened = ops->open(0, &ctx, &err); /* ranks share it */
+  rig_must(opened, "device", &err);
   rig_must(qk_device_init(&rig->dev, ops, ctx, &rig->geom), "device", NULL);
+  rig_must(qk_peers_create(&rig->dev, &err), "peers", &err);
   rig_must(qk_work_create(&rig->dev, &rig->work), "work", NULL);
 }
 
@@ -200,6 +205,7 @@ uint8_t *rig_flavours(const qk_rig_t *rig, const uint8_t *minus, int n) {
 void rig_close(qk_rig_t *rig) {
   if (rig->op) rig->op->ops->destroy(rig->op);
   qk_work_destroy(rig->work);
+  qk_peers_destroy(&rig->dev);
   qk_device_fini(&rig->dev);
   rig->dev.ops->close(rig->dev.ctx);
   qk_free(rig->links);

@@ -18,7 +18,7 @@ template <class M, int RP, int T, int W> cudaError_t start(coarse_job &job, cons
   const int groups = job.a.out.ncomp / 16 / RP, ntile = job.a.out.ntile;
   const int warps = max(1, min(job.terms, W));
   job.groups = divider_by(groups);
-  const dim3 grid((unsigned)(job.w.nwork * groups),
+  const dim3 grid((unsigned)(job.sites.nwork * groups),
                   (unsigned)(ntile == 0 ? 1 : (ntile + T - 1) / T));
   return launch_early(coarse_kernel<M, RP, T, W>, grid, (unsigned)(32 * warps),
                       warp_bytes * (size_t)warps, gpu, job);
@@ -43,7 +43,7 @@ cudaError_t start_rows(coarse_job &job, const qk_gpu_ctx &gpu) {
 constexpr int many_sites = 1024;
 
 template <class M, int T> cudaError_t start_warps(coarse_job &job, const qk_gpu_ctx &gpu) {
-  if (job.w.nwork < many_sites) return start_rows<M, 4, T, 8>(job, gpu);
+  if (job.sites.nwork < many_sites) return start_rows<M, 4, T, 8>(job, gpu);
   return start_rows<M, 4, T, 4>(job, gpu);
 }
 
@@ -51,7 +51,7 @@ template <class M, int T> cudaError_t start_warps(coarse_job &job, const qk_gpu_
  * are made as many as can be. */
 template <class M> cudaError_t start_tiles(coarse_job &job, const qk_gpu_ctx &gpu) {
   const int ntile = job.a.out.ntile;
-  if (job.w.nwork < gpu.multiprocessors || job.terms < 2) return start<M, 1, 1, 8>(job, gpu);
+  if (job.sites.nwork < gpu.multiprocessors || job.terms < 2) return start<M, 1, 1, 8>(job, gpu);
   if (ntile < 2) return start_warps<M, 1>(job, gpu);
   if (ntile == 2 || job.a.out.ncomp % 64 == 0) return start_warps<M, 2>(job, gpu);
   return start_rows<M, 4, 4, 4>(job, gpu);
@@ -60,7 +60,7 @@ template <class M> cudaError_t start_tiles(coarse_job &job, const qk_gpu_ctx &gp
 template <class R, class M> cudaError_t start_plain(const coarse_job &job, const qk_gpu_ctx &gpu) {
   constexpr int threads = 128;
   const int64_t work =
-      (int64_t)job.w.nwork * job.a.out.ncomp * (job.a.out.ntile == 0 ? 1 : QK_TILE);
+      (int64_t)job.sites.nwork * job.a.out.ncomp * (job.a.out.ntile == 0 ? 1 : QK_TILE);
   plain_kernel<R, M>
       <<<(unsigned)((work + threads - 1) / threads), threads, 0, gpu.stream[0]>>>(job);
   return cudaGetLastError();
@@ -86,7 +86,8 @@ qk_status_t coarse(qk_ops_ctx_t *ctx, const qk_coarse_args_t *args) {
   const bool hops = args->c_hop != 0, own = args->c_z != 0 && args->diag.data != NULL;
   coarse_job job = {};
   job.a = *args;
-  job.w = walk_in_rows(args->lat, args->out_parity);
+  job.sites = coarse_sites(*args);
+  if (job.sites.nwork == 0) return QK_OK;
   job.first = hops ? 0 : 8;
   job.terms = (hops ? 8 : 0) + (own ? 1 : 0);
   const qk_gpu_ctx &gpu = *qk_gpu(ctx);

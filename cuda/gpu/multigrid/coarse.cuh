@@ -29,7 +29,7 @@ namespace QK_NS {
 
 struct coarse_job {
   qk_coarse_args_t a;
-  walk w;
+  region_sites sites;
   divider groups;   /* row groups of a site */
   int first, terms; /* 0..7: hops; 8: the diagonal matrix */
 };
@@ -75,13 +75,15 @@ struct coarse_term {
   const qk_spinor_t *x;
   int site;
   const void *matrix;
+  bool ghost;
 };
 
 template <class M>
 QK_HD coarse_term own_term(const qk_coarse_args_t &a, const site_pos &here, bool minus) {
   const int site = here.cb + (here.parity == 1 ? a.lat.vcb : 0);
   return {&a.z, coarse_base(a, here) + here.cb,
-          (const M *)(minus ? a.diag_minus : a.diag).data + coarse_matrix(a.out.ncomp, 1, site, 0)};
+          (const M *)(minus ? a.diag_minus : a.diag).data + coarse_matrix(a.out.ncomp, 1, site, 0),
+          false};
 }
 
 template <class M>
@@ -90,7 +92,8 @@ QK_HD coarse_term hop_term(const qk_coarse_args_t &a, const site_pos &here, cons
   const int site = here.cb + (here.parity == 1 ? a.lat.vcb : 0);
   return {near.ghost ? &a.ghost[d / 2][1 - d % 2] : &a.in, near.site,
           (const M *)(minus ? a.links_minus : a.links).data +
-              coarse_matrix(a.out.ncomp, 8, site, d)};
+              coarse_matrix(a.out.ncomp, 8, site, d),
+          near.ghost};
 }
 
 /* 16 bytes to shared memory, or zeros. */
@@ -121,6 +124,7 @@ template <class M, int RP, int T> struct coarse_stream {
   unsigned minus; /* bit t: and whether, in tile t, one of `minus` */
   unsigned left;
   bool of_minus_now; /* the term under way */
+  int64_t turn;      /* bytes to the half of the ghosts that is read; known once they are there */
   int column;
   const M *matrix;
   const float *x;
@@ -137,7 +141,7 @@ template <class M, int RP, int T> struct coarse_stream {
                                                      : hop_term<M>(a, here, n, k % 8, of_minus_now);
     matrix = (const M *)t.matrix + (group * RP * kp * 32 + thread) * 8;
     x = (const float *)t.x->data + lane_words<float>(*t.x, t.site, tile, thread / 4) +
-        thread % 4 * 32;
+        thread % 4 * 32 + (t.ghost ? turn / (int)sizeof(float) : 0);
   }
 
   /* Asks for the next piece of columns, if there is one: of matrices, of spinors. */
@@ -241,6 +245,10 @@ QK_HD void add_terms(coarse_stream<M, RP, T> &s, bool low, float (&acc)[T][RP][2
   coarse_stream<M, RP, T> ahead = s;
   for (int i = 0; i < stages - 1; i++) ahead.template ask<true, false>(i);
   await_kernels_before();
+  if (s.a.turns.epoch != nullptr) {
+    s.turn = turn_bytes(s.a.turns, 0);
+    s.begin_term();
+  }
   for (int i = 0; i < stages - 1; i++) {
     s.template ask<false, true>(i);
     end_stage();
@@ -327,12 +335,8 @@ __global__ void __launch_bounds__(32 * W, coarse_resident<T, W>(this_arch))
   const qk_coarse_args_t &a = job.a;
   int n = (int)blockIdx.x;
   const int group = split_off(n, job.groups);
-  const site_pos here = site_at(a.lat, job.w, n);
+  const site_pos here = site_at(a.lat, job.sites, n);
   allow_kernel_after();
-  if (!coarse_wanted(a, here)) {
-    await_kernels_before();
-    return;
-  }
   const int thread = threadIdx.x % 32, warp = (int)threadIdx.x / 32;
   const int warps = (int)blockDim.x / 32;
   const bool single_rhs = a.out.ntile == 0;
@@ -352,6 +356,7 @@ __global__ void __launch_bounds__(32 * W, coarse_resident<T, W>(this_arch))
   stream.tile = tile;
   stream.tiles = tiles;
   stream.minus = minus;
+  stream.turn = 0;
   stream.on = !single_rhs || thread < (sizeof(M) == sizeof(half) ? 8 : 4);
   stream.left = __ballot_sync(0xffffffffu, mine);
   float acc[T][RP][2][4] = {};
@@ -379,10 +384,9 @@ template <class R, class M> __global__ void plain_kernel(const __grid_constant__
   const qk_coarse_args_t &a = job.a;
   const int n = a.out.ncomp, lanes = a.out.ntile == 0 ? 1 : QK_TILE, item = n * lanes;
   const int64_t id = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-  if (id >= (int64_t)job.w.nwork * item) return;
+  if (id >= (int64_t)job.sites.nwork * item) return;
   const int lane = (int)(id % lanes), row = (int)(id / lanes % n);
-  const site_pos here = site_at(a.lat, job.w, (int)(id / item));
-  if (!coarse_wanted(a, here)) return;
+  const site_pos here = site_at(a.lat, job.sites, (int)(id / item));
   constexpr int W = 16 / (int)sizeof(R);
   const auto word = [](int c) { return 2 * c / W * (QK_TILE * W) + 2 * c % W; };
   const int site = coarse_base(a, here) + here.cb;
@@ -395,7 +399,8 @@ template <class R, class M> __global__ void plain_kernel(const __grid_constant__
       if (d < 8 && !near.takes_part) continue;
       const coarse_term t =
           d == own_matrix ? own_term<M>(a, here, minus) : hop_term<M>(a, here, near, d, minus);
-      const R *x = (const R *)t.x->data + lane_words<R>(*t.x, t.site, tile, lane);
+      const int64_t turn = t.ghost ? turn_bytes(a.turns, 0) / (int)sizeof(R) : 0;
+      const R *x = (const R *)t.x->data + lane_words<R>(*t.x, t.site, tile, lane) + turn;
       const M *m = (const M *)t.matrix;
       R sum_re = 0, sum_im = 0;
       for (int c = 0; c < n; c++) {

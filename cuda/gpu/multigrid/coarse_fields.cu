@@ -55,6 +55,7 @@ __global__ void __launch_bounds__(threads)
   if (site < 0) return;
   const int64_t from = ntile == 0 ? site / QK_TILE : site * ntile + tile % ntile;
   const int from_lane = (int)(ntile == 0 ? site % QK_TILE : lane);
+  to = (uint4 *)((char *)to + turn_bytes(a.turns, 1));
   to[i] = ((const uint4 *)a.in.data)[(from * pieces + piece) * QK_TILE + from_lane];
 }
 

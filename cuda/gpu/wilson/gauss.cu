@@ -10,7 +10,7 @@ namespace {
 
 struct gauss_job {
   qk_gauss_args_t a;
-  walk w;
+  region_sites sites;
   thread_layout threads;
 };
 
@@ -23,16 +23,14 @@ __global__ void __launch_bounds__(hop_threads, resident<S>)
     gauss_kernel(const __grid_constant__ gauss_job job) {
   const int ntile = job.a.out.ntile;
   const thread_place p = job.threads.place(blockIdx.x, threadIdx.x);
-  if (p.n >= job.w.nwork || p.tile * QK_TILE + p.lane >= job.a.out.nrhs) return;
-  const one_site at = one_site::with_lane(site_at(job.a.lat, job.w, p.n), ntile, p.tile, p.lane);
-  if (job.a.region != QK_REGION_ALL &&
-      reads_ghosts(job.a.lat, at.here.x) != (job.a.region == QK_REGION_BOUNDARY))
-    return;
+  if (p.n >= job.sites.nwork || p.tile * QK_TILE + p.lane >= job.a.out.nrhs) return;
+  const site_pos here = site_at(job.a.lat, job.sites, p.n);
+  const one_site at = one_site::with_lane(here, ntile, p.tile, p.lane);
   gauss_body<one_site, S, REALS, GHOSTS>{job.a, at, at.here.parity}.run();
 }
 
 template <class S, int REALS> void start(const gauss_job &job, cudaStream_t stream) {
-  const unsigned blocks = blocks_for(job.w.nwork, job.threads);
+  const unsigned blocks = blocks_for(job.sites.nwork, job.threads);
   const int32_t *split = job.a.lat.split;
   if ((split[0] || split[1] || split[2]) && job.a.region != QK_REGION_INTERIOR)
     gauss_kernel<S, REALS, true><<<blocks, hop_threads, 0, stream>>>(job);
@@ -41,8 +39,9 @@ template <class S, int REALS> void start(const gauss_job &job, cudaStream_t stre
 }
 
 template <class S> qk_status_t launch(qk_ops_ctx_t *ctx, const qk_gauss_args_t &a) {
-  const walk w = gauss_walk(a.lat);
-  const gauss_job job = {a, w, layout_of(a.out, w.nwork)};
+  const region_sites sites = gauss_sites(a);
+  if (sites.nwork == 0) return QK_OK;
+  const gauss_job job = {a, sites, layout_of(a.out, sites.nwork)};
   if (a.links.reals == 18)
     start<S, 18>(job, qk_gpu(ctx)->stream[0]);
   else

@@ -20,7 +20,7 @@ template <class S> constexpr int hop_resident = sizeof(S) == 8 ? 3 : sizeof(S) =
 template <class S> struct hop_job {
   qk_hop_args_t a;
   hop_numbers<real<S>> num;
-  walk w;
+  region_sites sites;
   thread_layout threads;
 };
 
@@ -34,11 +34,10 @@ __global__ void __launch_bounds__(hop_threads, hop_resident<S>)
     hop_kernel(const __grid_constant__ hop_job<S> job) {
   const int ntile = job.a.out.ntile;
   const thread_place p = job.threads.place(blockIdx.x, threadIdx.x);
-  if (p.n >= job.w.nwork) return;
-  const one_site at = one_site::with_lane(site_at(job.a.lat, job.w, p.n), ntile, p.tile, p.lane);
-  if (job.a.region != QK_REGION_ALL &&
-      reads_ghosts(job.a.lat, at.here.x) != (job.a.region == QK_REGION_BOUNDARY))
-    return;
+  if (p.n >= job.sites.nwork) return;
+  const site_pos here =
+      GENERAL ? site_at(job.a.lat, job.sites, p.n) : site_at(job.a.lat, job.sites.box, p.n);
+  const one_site at = one_site::with_lane(here, ntile, p.tile, p.lane);
   hop_body<one_site, S, REALS, GENERAL, DRESSED>{job.a, job.num, at, at.here.parity}.run();
 }
 
@@ -62,12 +61,12 @@ __global__ void __launch_bounds__(hop_threads) pack_kernel(const __grid_constant
  * of RHS they would not, and it is visited in rows. The pass that writes even sites runs backwards:
  * where it follows the one over the odd sites,
  * its first neighbours are what that one wrote last. */
-inline walk hop_walk(const qk_hop_args_t &a) {
-  const int slice[4] = {a.lat.l[0], a.lat.l[1], a.lat.l[2], 1};
-  walk w =
-      a.out.ntile > 0 ? walk_in_rows(a.lat, a.out_parity) : walk_over(a.lat, a.out_parity, slice);
+inline region_sites hop_sites(const qk_hop_args_t &a) {
+  const site_box box = box_of(a.lat, a.region);
+  const int slice[4] = {box.extent[0], box.extent[1], box.extent[2], 1};
+  walk w = a.out.ntile > 0 ? walk_in_rows(box, a.out_parity) : walk_over(box, a.out_parity, slice);
   w.backwards = a.out_parity == QK_EVEN;
-  return w;
+  return sites_of(a.lat, a.region, a.out_parity, w);
 }
 
 /* Whether ghosts are read, a phase is complex or hops are left out (body/hop.h: GENERAL). */
@@ -80,7 +79,7 @@ inline bool is_general(const qk_hop_args_t &a) {
 }
 
 template <class S, int REALS> void hop_start(const hop_job<S> &job, cudaStream_t stream) {
-  const unsigned blocks = blocks_for(job.w.nwork, job.threads);
+  const unsigned blocks = blocks_for(job.sites.nwork, job.threads);
   const bool general = is_general(job.a), dressed = is_dressed(job.a);
   if (general && dressed)
     hop_kernel<S, REALS, true, true><<<blocks, hop_threads, 0, stream>>>(job);
@@ -93,8 +92,9 @@ template <class S, int REALS> void hop_start(const hop_job<S> &job, cudaStream_t
 }
 
 template <class S> qk_status_t hop_launch(qk_ops_ctx_t *ctx, const qk_hop_args_t &a) {
-  const walk w = hop_walk(a);
-  const hop_job<S> job = {a, hop_numbers_of<real<S>>(a), w, layout_of(a.out, w.nwork)};
+  const region_sites sites = hop_sites(a);
+  if (sites.nwork == 0) return QK_OK;
+  const hop_job<S> job = {a, hop_numbers_of<real<S>>(a), sites, layout_of(a.out, sites.nwork)};
   cudaStream_t stream = qk_gpu(ctx)->stream[0];
   if (a.links.reals == 18)
     hop_start<S, 18>(job, stream);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "daemon/base/mem.h"
+#include "daemon/engine/lattice/peers.h"
 
 enum { COLUMNS = QK_MAX_RHS, BLOCKS = QK_EIGEN_MAX / COLUMNS };
 
@@ -304,14 +305,7 @@ static qk_basis_args_t block_args(const qk_deflation_t *d, qk_field_t *const *v,
 
 /* c becomes its sum over the ranks. */
 static void sum(qk_deflation_t *d, int nrhs) {
-  const qk_device_t *dev = d->dev;
-  qk_comm_t *comm = dev->geom->comm;
-  const size_t count = numbers(d, nrhs), bytes = count * sizeof *d->c;
-  if (qk_comm_size(comm) == 1) return;
-  qk_dev_copy(dev, d->c_host, d->c, bytes, QK_COPY_TO_HOST);
-  qk_dev_sync(dev);
-  if (qk_dev_ok(dev)) qk_dev_note(dev, qk_comm_sum(comm, d->c_host, (int)count));
-  qk_dev_copy(dev, d->c, d->c_host, bytes, QK_COPY_TO_DEVICE);
+  qk_dev_sum(d->dev, d->c, d->c_host, numbers(d, nrhs));
 }
 
 /* c = (v_i, y_j) over the ranks. */

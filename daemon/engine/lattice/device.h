@@ -18,12 +18,16 @@
 #include "cuda/ops.h"
 #include "daemon/engine/lattice/geom.h"
 
+/* Ranks that share memory (peers.h). */
+typedef struct qk_peers qk_peers_t;
+
 /* Borrowed by all that stand on it. Copies with another geometry (levels of multigrid) share
  * `failed`. */
 typedef struct qk_device {
   const qk_ops_t *ops;
   qk_ops_ctx_t *ctx;
   const qk_geom_t *geom;
+  qk_peers_t *peers;   /* owned by the device it was created for; NULL: none */
   qk_status_t *failed; /* one an engine, in memory of alloc_host */
 } qk_device_t;
 

@@ -51,6 +51,12 @@ qk_status_t qk_geom_part(const int global[4], const int grid[4], const int coord
   return QK_OK;
 }
 
+/* Cuts the lattice from itself, where there is one rank: in the directions of `axes`. */
+static void loop(qk_geom_t *g, const char *axes) {
+  for (int mu = 0; axes && mu < 4; mu++)
+    if (g->grid[mu] == 1 && g->lat.l[mu] >= 4 && strchr(axes, axis[mu])) g->lat.split[mu] = 1;
+}
+
 qk_status_t qk_geom_init(qk_geom_t *geom, qk_comm_t *comm, const int global[4], qk_err_t *err) {
   int grid[4], coord[4];
   qk_geom_t g;
@@ -58,6 +64,7 @@ qk_status_t qk_geom_init(qk_geom_t *geom, qk_comm_t *comm, const int global[4], 
   qk_status_t status = qk_geom_part(global, grid, coord, &g, err);
   if (status) return status;
   g.comm = comm;
+  loop(&g, getenv("QK_LOOP"));
   *geom = g;
   return QK_OK;
 }

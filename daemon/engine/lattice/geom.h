@@ -24,7 +24,9 @@ static inline int qk_geom_slices(const qk_geom_t *geom) {
 }
 
 /* Global extents must be even and >= 2, local ones even and >= 4 in split directions
- * (QK_BAD_GEOMETRY names the direction and the limit). The communicator's grid must be set. */
+ * (QK_BAD_GEOMETRY names the direction and the limit). The communicator's grid must be set.
+ * For tests, QK_LOOP=zt makes a rank its own neighbour in z and t: what lies beyond its edges then
+ * comes by the exchanges of halos. */
 qk_status_t qk_geom_init(qk_geom_t *geom, qk_comm_t *comm, const int global[4], qk_err_t *err);
 
 /* The part at `coord` of a lattice cut by `grid`, without a communicator: for plans. Errors as

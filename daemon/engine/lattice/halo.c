@@ -4,36 +4,52 @@
 
 #include "daemon/base/assert.h"
 #include "daemon/base/mem.h"
+#include "daemon/engine/lattice/peers.h"
 
-/* Buffers of one kind of field. [mu][0]: to or from the rank behind, [mu][1]: ahead. host buffers
- * are those that messages use: the device's own on the CPU backend. */
+/* Buffers of one kind of field. [mu][0]: to or from the rank behind, [mu][1]: ahead. */
 typedef struct halo_set {
   struct halo_set *next;
   qk_prec_t prec;
   int nrhs, ncomp;
   bool full, in_time; /* in_time: t too, else x, y, z alone */
-  size_t bytes[4];    /* 0 where nothing is exchanged */
+  bool by_messages;   /* some neighbour is not a peer */
+  size_t bytes[4];    /* of a face; 0 where nothing is exchanged */
+  /* Where a neighbour is a peer, send stands in its memory, and is its recv. */
   qk_spinor_t send[4][2], recv[4][2];
+  bool peer[4][2];
+  /* What messages use; the device's own memory where MPI reads it. */
   void *host_send[4][2], *host_recv[4][2];
+  /* With peers: the memory of all faces, in two halves, and of the flags. */
+  qk_peer_memory_t *shared;
+  qk_turns_t turns;
+  uint32_t done; /* exchanges, as the device counts them; without messages nobody asks */
+  qk_signal_args_t signal, await;
 } halo_set_t;
 
 struct qk_halo {
   const qk_device_t *dev;
-  bool staged;
+  bool staged; /* messages go through pinned host memory */
   halo_set_t *sets;
   halo_set_t *active; /* between begin and end */
 };
 
-static const int queue_compute = 0, queue_copy = 1;
+enum { COMPUTE = 0, MESSAGES = 3 };
 
 qk_status_t qk_halo_create(const qk_device_t *dev, qk_halo_t **halo) {
   qk_halo_t *h = qk_calloc(1, sizeof *h);
   if (!h) return QK_NO_MEMORY;
   h->dev = dev;
-  h->staged = !dev->ops->host_memory;
+  h->staged = !dev->ops->host_memory && !qk_comm_reads_device(dev->geom->comm);
   *halo = h;
   return QK_OK;
 }
+
+bool qk_halo_needed(const qk_halo_t *halo) {
+  const int32_t *split = halo->dev->geom->lat.split;
+  return split[0] || split[1] || split[2] || split[3];
+}
+
+/* ---- buffers --------------------------------------------------------------------------------- */
 
 static void set_destroy(qk_halo_t *halo, halo_set_t *s) {
   const qk_ops_t *ops = halo->dev->ops;
@@ -42,9 +58,10 @@ static void set_destroy(qk_halo_t *halo, halo_set_t *s) {
     for (int d = 0; d < 2; d++) {
       if (halo->staged && s->host_recv[mu][d]) ops->free_host(ctx, s->host_recv[mu][d]);
       if (halo->staged && s->host_send[mu][d]) ops->free_host(ctx, s->host_send[mu][d]);
-      if (s->recv[mu][d].data) ops->free(ctx, s->recv[mu][d].data);
-      if (s->send[mu][d].data) ops->free(ctx, s->send[mu][d].data);
+      if (!s->shared && s->recv[mu][d].data) ops->free(ctx, s->recv[mu][d].data);
+      if (!s->shared && s->send[mu][d].data) ops->free(ctx, s->send[mu][d].data);
     }
+  qk_peers_give_back(s->shared);
   qk_free(s);
 }
 
@@ -58,23 +75,92 @@ void qk_halo_destroy(qk_halo_t *halo) {
   qk_free(halo);
 }
 
-bool qk_halo_needed(const qk_halo_t *halo) {
-  const int32_t *split = halo->dev->geom->lat.split;
-  return split[0] || split[1] || split[2] || split[3];
+static int neighbour(const qk_halo_t *halo, int mu, int d) {
+  return qk_comm_neighbour(halo->dev->geom->comm, mu, d ? +1 : -1);
 }
 
-static qk_status_t face_create(const qk_halo_t *halo, qk_spinor_t *face, void **host) {
+/* Padding stays zero. */
+static qk_status_t face_create(const qk_halo_t *halo, qk_spinor_t *face) {
   const qk_device_t *dev = halo->dev;
   void *memory = NULL;
   size_t bytes = qk_spinor_bytes(face);
   qk_status_t status = dev->ops->alloc(dev->ctx, bytes, &memory);
   if (status) return status;
   qk_spinor_place(face, memory);
-  status = dev->ops->zero(dev->ctx, memory, bytes, queue_compute); /* padding stays zero */
+  return dev->ops->zero(dev->ctx, memory, bytes, COMPUTE);
+}
+
+static size_t rounded(size_t bytes) {
+  return (bytes + 255) / 256 * 256;
+}
+
+/* Where faces are in a half: those that arrive, then those that leave in messages. */
+static size_t offset(const halo_set_t *s, int mu, int d, bool send) {
+  size_t at = 0, one = 0;
+  for (int nu = 0; nu < 4; nu++) one += 2 * rounded(s->bytes[nu]);
+  for (int nu = 0; nu < mu; nu++) at += 2 * rounded(s->bytes[nu]);
+  return at + (d ? rounded(s->bytes[mu]) : 0) + (send ? one : 0);
+}
+
+/* Behind the halves: a flag for each face, then the number of exchanges. */
+static uint32_t *flag(const halo_set_t *s, void *memory, int mu, int d) {
+  return (uint32_t *)((char *)memory + 2 * s->turns.flip + (2 * mu + d) * QK_PEER_LINE);
+}
+
+/* Memory that another set has given back goes on at the number of that set's last exchange. */
+static qk_status_t share(qk_halo_t *halo, halo_set_t *s) {
+  const qk_device_t *dev = halo->dev;
+  const double limit = qk_peers_limit(dev->peers);
+  s->turns.flip = (int64_t)offset(s, 4, 0, true);
+  qk_status_t status = qk_peers_take(dev, 2 * (size_t)s->turns.flip + 9 * QK_PEER_LINE, &s->shared);
   if (status) return status;
-  if (halo->staged) return dev->ops->alloc_host(dev->ctx, bytes, host);
-  *host = memory;
+  char *own = s->shared->own;
+  uint32_t *epoch = flag(s, own, 4, 0);
+  s->turns.epoch = epoch;
+  s->signal = s->await = (qk_signal_args_t){.epoch = epoch, .seconds = limit};
+  for (int mu = 0; mu < 4; mu++)
+    for (int d = 0; s->bytes[mu] && d < 2; d++) {
+      char *other = s->shared->of[neighbour(halo, mu, d)];
+      s->peer[mu][d] = other != NULL;
+      s->by_messages = s->by_messages || !other;
+      qk_spinor_place(&s->recv[mu][d], own + offset(s, mu, d, false));
+      qk_spinor_place(&s->send[mu][d],
+                      other ? other + offset(s, mu, 1 - d, false) : own + offset(s, mu, d, true));
+      if (!other) continue;
+      s->signal.flag[s->signal.n++] = flag(s, other, mu, 1 - d);
+      s->await.flag[s->await.n++] = flag(s, own, mu, d);
+    }
+  if (s->await.n == 0) s->turns.epoch = NULL;
   return QK_OK;
+}
+
+static qk_status_t own_faces(qk_halo_t *halo, halo_set_t *s) {
+  qk_status_t status = QK_OK;
+  s->by_messages = true;
+  for (int mu = 0; mu < 4; mu++)
+    for (int d = 0; s->bytes[mu] && d < 2 && !status; d++) {
+      status = face_create(halo, &s->send[mu][d]);
+      status = status ? status : face_create(halo, &s->recv[mu][d]);
+    }
+  return status;
+}
+
+/* What messages use of each face. */
+static qk_status_t host_faces(qk_halo_t *halo, halo_set_t *s) {
+  const qk_device_t *dev = halo->dev;
+  qk_status_t status = QK_OK;
+  for (int mu = 0; mu < 4; mu++)
+    for (int d = 0; s->bytes[mu] && d < 2 && !status; d++) {
+      s->host_send[mu][d] = s->send[mu][d].data;
+      s->host_recv[mu][d] = s->recv[mu][d].data;
+      if (!halo->staged) continue;
+      s->host_send[mu][d] = s->host_recv[mu][d] = NULL;
+      if (s->peer[mu][d]) continue;
+      status = dev->ops->alloc_host(dev->ctx, s->bytes[mu], &s->host_send[mu][d]);
+      if (status) return status;
+      status = dev->ops->alloc_host(dev->ctx, s->bytes[mu], &s->host_recv[mu][d]);
+    }
+  return status;
 }
 
 static qk_status_t set_create(qk_halo_t *halo, const qk_spinor_t *in, int ncomp, bool in_time,
@@ -95,15 +181,13 @@ static qk_status_t set_create(qk_halo_t *halo, const qk_spinor_t *in, int ncomp,
     face.ncomp = ncomp;
     face.nsites = s->full ? 2 * padded : padded;
     s->bytes[mu] = qk_spinor_bytes(&face);
-    for (int d = 0; d < 2; d++) {
-      s->send[mu][d] = s->recv[mu][d] = face;
-      qk_status_t status = face_create(halo, &s->send[mu][d], &s->host_send[mu][d]);
-      if (!status) status = face_create(halo, &s->recv[mu][d], &s->host_recv[mu][d]);
-      if (status) {
-        set_destroy(halo, s);
-        return status;
-      }
-    }
+    for (int d = 0; d < 2; d++) s->send[mu][d] = s->recv[mu][d] = face;
+  }
+  qk_status_t status = halo->dev->peers ? share(halo, s) : own_faces(halo, s);
+  status = status ? status : host_faces(halo, s);
+  if (status) {
+    set_destroy(halo, s);
+    return status;
   }
   s->next = halo->sets;
   halo->sets = s;
@@ -129,58 +213,84 @@ static qk_status_t set_for(qk_halo_t *halo, const qk_spinor_t *in, int ncomp, bo
   return QK_OK;
 }
 
-/* Copies all faces between device and host; kind tells which way. */
+/* ---- messages -------------------------------------------------------------------------------- */
+
+/* In the half of the exchange under way. */
+static char *this_turn(const halo_set_t *s, void *memory) {
+  return (char *)memory + (s->turns.epoch ? ((s->done + 1) & 1) * s->turns.flip : 0);
+}
+
+/* Copies the faces of messages between device and host; kind tells which way. */
 static qk_status_t stage(qk_halo_t *halo, halo_set_t *s, qk_copy_t kind) {
   const qk_device_t *dev = halo->dev;
   bool out = kind == QK_COPY_TO_HOST;
   for (int mu = 0; mu < 4; mu++)
     for (int d = 0; s->bytes[mu] && d < 2; d++) {
-      void *device = out ? s->send[mu][d].data : s->recv[mu][d].data;
+      if (s->peer[mu][d]) continue;
+      void *device = this_turn(s, out ? s->send[mu][d].data : s->recv[mu][d].data);
       void *host = out ? s->host_send[mu][d] : s->host_recv[mu][d];
       qk_status_t status = dev->ops->copy(dev->ctx, out ? host : device, out ? device : host,
-                                          s->bytes[mu], kind, queue_copy);
+                                          s->bytes[mu], kind, MESSAGES);
       if (status) return status;
     }
   return QK_OK;
 }
 
+static void *message(const qk_halo_t *halo, const halo_set_t *s, void *host) {
+  return halo->staged ? host : this_turn(s, host);
+}
+
 static qk_status_t send_out(qk_halo_t *halo, halo_set_t *s) {
   qk_comm_t *comm = halo->dev->geom->comm;
-  qk_comm_msg_t msg[8];
+  qk_comm_msg_t msg[16];
   int n = 0;
-  for (int mu = 0; mu < 4; mu++) {
-    if (!s->bytes[mu]) continue;
-    int behind = qk_comm_neighbour(comm, mu, -1), ahead = qk_comm_neighbour(comm, mu, +1);
-    for (int d = 0; d < 2; d++)
-      msg[n++] = (qk_comm_msg_t){.to = d ? ahead : behind,
-                                 .from = d ? behind : ahead,
-                                 .tag = 2 * mu + d,
-                                 .send = s->host_send[mu][d],
-                                 .recv = s->host_recv[mu][1 - d],
-                                 .bytes = s->bytes[mu]};
-  }
+  for (int mu = 0; mu < 4; mu++)
+    for (int d = 0; s->bytes[mu] && d < 2; d++) {
+      if (s->peer[mu][d] && s->peer[mu][1 - d]) continue;
+      const bool sends = !s->peer[mu][d], receives = !s->peer[mu][1 - d];
+      msg[n++] =
+          (qk_comm_msg_t){.to = sends ? neighbour(halo, mu, d) : QK_COMM_NOBODY,
+                          .from = receives ? neighbour(halo, mu, 1 - d) : QK_COMM_NOBODY,
+                          .tag = 2 * mu + d,
+                          .send = sends ? message(halo, s, s->host_send[mu][d]) : NULL,
+                          .recv = receives ? message(halo, s, s->host_recv[mu][1 - d]) : NULL,
+                          .bytes = s->bytes[mu]};
+    }
   return qk_comm_exchange_begin(comm, n, msg);
 }
 
-/* Starts the exchange of what is packed; s holds what arrives. */
+/* Waits for what is packed, and starts the messages. */
+static qk_status_t start_messages(qk_halo_t *halo, halo_set_t *s) {
+  const qk_device_t *dev = halo->dev;
+  qk_status_t status = dev->ops->queue_sync(dev->ctx, MESSAGES);
+  return status ? status : send_out(halo, s);
+}
+
+/* Messages that must wait for the device start later. */
+static qk_status_t prepare_messages(qk_halo_t *halo, halo_set_t *s) {
+  const qk_device_t *dev = halo->dev;
+  const qk_status_t status = dev->ops->queue_wait(dev->ctx, MESSAGES, COMPUTE);
+  if (status) return status;
+  if (dev->ops->host_memory) return start_messages(halo, s);
+  return halo->staged ? stage(halo, s, QK_COPY_TO_HOST) : QK_OK;
+}
+
+/* ---- exchange -------------------------------------------------------------------------------- */
+
+/* Of what is packed. Messages that must wait for the device start in end: the caller launches the
+ * interior first. */
 static qk_status_t start(qk_halo_t *halo, halo_set_t *s) {
   const qk_device_t *dev = halo->dev;
-  qk_status_t status = dev->ops->queue_wait(dev->ctx, queue_copy, queue_compute);
-  if (status) return status;
-  if (halo->staged) {
-    status = stage(halo, s, QK_COPY_TO_HOST);
-    if (status) return status;
-  }
-  status = dev->ops->queue_sync(dev->ctx, queue_copy);
-  if (status) return status;
-  status = send_out(halo, s);
-  if (!status) halo->active = s;
+  qk_status_t status = s->signal.n > 0 ? dev->ops->signal(dev->ctx, &s->signal) : QK_OK;
+  status = status || !s->by_messages ? status : prepare_messages(halo, s);
+  if (status == QK_OK) halo->active = s;
   return status;
 }
 
 static qk_status_t begin(qk_halo_t *halo, halo_set_t *s, qk_pack_args_t *pack) {
   const qk_device_t *dev = halo->dev;
   memcpy(pack->to, s->send, sizeof pack->to);
+  pack->turns = s->turns;
   qk_status_t status = dev->ops->pack(dev->ctx, pack);
   return status ? status : start(halo, s);
 }
@@ -197,7 +307,8 @@ qk_status_t qk_halo_begin(qk_halo_t *halo, qk_hop_args_t *args) {
                          .links = args->links,
                          .in = args->in};
   status = begin(halo, s, &pack);
-  if (!status) memcpy(args->ghost, s->recv, sizeof args->ghost);
+  memcpy(args->ghost, s->recv, sizeof args->ghost);
+  args->turns = s->turns;
   return status;
 }
 
@@ -217,7 +328,8 @@ qk_status_t qk_halo_begin_gauss(qk_halo_t *halo, qk_gauss_args_t *args) {
   qk_pack_args_t pack = {
       .lat = args->lat, .in_parity = QK_FULL, .whole = 1, .links = args->links, .in = args->in};
   status = begin(halo, s, &pack);
-  if (!status) memcpy(args->ghost, s->recv, sizeof args->ghost);
+  memcpy(args->ghost, s->recv, sizeof args->ghost);
+  args->turns = s->turns;
   return status;
 }
 
@@ -228,13 +340,23 @@ qk_status_t qk_halo_begin_coarse(qk_halo_t *halo, qk_coarse_args_t *args) {
   halo_set_t *s;
   qk_status_t status = set_for(halo, &args->in, args->in.ncomp, true, &s);
   if (status) return status;
-  qk_coarse_pack_args_t pack = {.lat = args->lat, .in_parity = args->in.subset, .in = args->in};
+  qk_coarse_pack_args_t pack = {
+      .lat = args->lat, .in_parity = args->in.subset, .in = args->in, .turns = s->turns};
   memcpy(pack.to, s->send, sizeof pack.to);
   status = dev->ops->coarse_pack(dev->ctx, &pack);
-  if (status) return status;
-  status = start(halo, s);
-  if (!status) memcpy(args->ghost, s->recv, sizeof args->ghost);
+  status = status ? status : start(halo, s);
+  memcpy(args->ghost, s->recv, sizeof args->ghost);
+  args->turns = s->turns;
   return status;
+}
+
+static qk_status_t end_messages(qk_halo_t *halo, halo_set_t *s) {
+  const qk_device_t *dev = halo->dev;
+  qk_status_t status = dev->ops->host_memory ? QK_OK : start_messages(halo, s);
+  status = status ? status : qk_comm_exchange_end(dev->geom->comm);
+  if (status || !halo->staged) return status;
+  status = stage(halo, s, QK_COPY_TO_DEVICE);
+  return status ? status : dev->ops->queue_wait(dev->ctx, COMPUTE, MESSAGES);
 }
 
 qk_status_t qk_halo_end(qk_halo_t *halo) {
@@ -242,9 +364,8 @@ qk_status_t qk_halo_end(qk_halo_t *halo) {
   if (!halo->active) return QK_OK;
   halo_set_t *s = halo->active;
   halo->active = NULL;
-  qk_status_t status = qk_comm_exchange_end(dev->geom->comm);
-  if (status || !halo->staged) return status;
-  status = stage(halo, s, QK_COPY_TO_DEVICE);
-  if (status) return status;
-  return dev->ops->queue_wait(dev->ctx, queue_compute, queue_copy);
+  qk_status_t status = s->by_messages ? end_messages(halo, s) : QK_OK;
+  s->done++;
+  if (!status && s->await.n > 0) status = dev->ops->await(dev->ctx, &s->await);
+  return status;
 }

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "daemon/engine/lattice/peers.h"
+
 static size_t bytes_of(const qk_scalars_t *s, int n) {
   return (size_t)n * (size_t)(s->nrhs * s->slices) * 2 * sizeof(double);
 }
@@ -68,9 +70,8 @@ void qk_scalars_total(qk_scalars_t *s, int k, int n) {
 }
 
 void qk_scalars_sum(qk_scalars_t *s, int k, int n) {
-  if (qk_comm_size(s->dev->geom->comm) == 1) return;
-  qk_scalars_total(s, k, n);
-  qk_scalars_store(s, k, n);
+  qk_dev_sum(s->dev, qk_scalars_at(s, k), qk_scalars_host(s, k, 0),
+             bytes_of(s, n) / sizeof(double));
 }
 
 void qk_scalars_reduce(qk_scalars_t *s, int k, int n, qk_blas_op_t op, qk_blas_args_t args) {

@@ -4,7 +4,8 @@
  * number of that: [n][nrhs][ls][2].
  *
  * Work on queue 0. All functions except init are calls of an iteration (device.h). sum, total and
- * reduce are collective. sum and reduce wait if there are several ranks, the others always. Errors:
+ * reduce are collective. sum and reduce wait if ranks add through the host (peers.h), the others
+ * always. Errors:
  * QK_DEVICE_MEMORY, QK_DEVICE_ERROR, QK_COMM_ERROR.
  */
 #ifndef QK_ENGINE_SCALARS_H

@@ -5,6 +5,7 @@
 #include "daemon/base/clock.h"
 #include "daemon/base/mem.h"
 #include "daemon/engine/eigen/deflation.h"
+#include "daemon/engine/lattice/peers.h"
 #include "daemon/engine/multigrid/cycle_impl.h"
 #include "daemon/engine/multigrid/mg_levels.h"
 
@@ -126,7 +127,7 @@ static qk_status_t create_schur(qk_cycle_t *c) {
 }
 
 static qk_status_t create(qk_cycle_t *c, qk_err_t *err) {
-  c->graphs = !c->mg->params.no_graphs && qk_comm_size(device(c)->geom->comm) == 1;
+  c->graphs = !c->mg->params.no_graphs && qk_dev_alone(device(c));
   for (int l = 0; l < c->nlevel; l++) {
     qk_status_t status = create_level(c, l, err);
     if (status) return status;

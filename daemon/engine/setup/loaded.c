@@ -12,6 +12,7 @@
 #include "daemon/engine/action/open.h"
 #include "daemon/engine/gauge/clover_memory.h"
 #include "daemon/engine/lattice/launch.h"
+#include "daemon/engine/lattice/peers.h"
 #include "daemon/engine/setup/actions.h"
 
 enum { LINK_SITE_BYTES = 4 * 18 * 8, WIRE_SITE_BYTES = 24 * 8 }; /* in double, on the host */
@@ -439,8 +440,7 @@ static qk_status_t build_from(const loading_t *in, qk_loaded_t *s, const qk_acti
     if (status != QK_OK) return status;
   }
   status = find_low_modes(in, s);
-  if (status != QK_OK) return status;
-  status = keep_local(s, false);
+  status = status ? status : keep_local(s, false);
   if (status != QK_OK) return status;
   if (s->mg == NULL || s->vectors > 1)
     status = qk_work_make_room(s->op->work, (size_t)s->plan.work);
@@ -472,6 +472,7 @@ static qk_status_t prepare(const loading_t *in, qk_loaded_t *s, qk_action_params
   qk_status_t status = open_device(in, s);
   if (status != QK_OK) return status;
   status = lay_out(in, s);
+  status = status ? status : qk_peers_create(&s->dev, in->err);
   if (status != QK_OK) return status;
   status = qk_deflate_check(&s->geom, in->load, &s->ndeflate, &s->deflate_cut, in->err);
   if (status != QK_OK) return status;
@@ -564,6 +565,7 @@ void qk_loaded_destroy(qk_loaded_t *setup) {
   qk_mg_service_destroy(setup->mg);
   if (setup->op != NULL) setup->op->ops->destroy(setup->op);
   qk_work_destroy(setup->work);
+  qk_peers_destroy(&setup->dev);
   qk_device_fini(&setup->dev);
   if (setup->ctx != NULL) setup->ops->close(setup->ctx);
   qk_free(setup);

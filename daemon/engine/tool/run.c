@@ -7,6 +7,7 @@
 #include "daemon/base/log.h"
 #include "daemon/base/mem.h"
 #include "daemon/engine/lattice/launch.h"
+#include "daemon/engine/lattice/peers.h"
 #include "daemon/engine/tool/tool.h"
 
 qk_status_t qk_tool_begin(qk_tool_t *tool, const char *program, const qk_tool_options_t *options,
@@ -49,6 +50,7 @@ int qk_tool_end(qk_tool_t *tool, qk_status_t status, const qk_err_t *err) {
       qk_tool_print(tool,
                     json_pack("{s:s, s:s}", "status", qk_status_name(status), "error", err->text));
   }
+  if (exit_code(status) != EX_SOFTWARE) qk_peers_destroy(&tool->dev);
   qk_device_fini(&tool->dev);
   if (tool->ctx != NULL) tool->ops->close(tool->ctx);
   int code = exit_code(status);
@@ -75,7 +77,8 @@ qk_status_t qk_tool_open_device(qk_tool_t *tool, const char *backend, qk_err_t *
   qk_status_t status = qk_launch_device(tool->comm, backend, &tool->ops, &tool->ctx, err);
   if (status != QK_OK) return status;
   status = qk_device_init(&tool->dev, tool->ops, tool->ctx, &tool->geom);
-  return qk_comm_agree(tool->comm, status, err);
+  status = qk_comm_agree(tool->comm, status, err);
+  return status == QK_OK ? qk_peers_create(&tool->dev, err) : status;
 }
 
 qk_status_t qk_tool_explain(const qk_tool_t *tool, qk_status_t status, qk_err_t *err) {

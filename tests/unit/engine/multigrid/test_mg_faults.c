@@ -40,12 +40,15 @@ static qk_status_t life(qk_rig_t *rig, const void *params) {
 }
 
 static void fail_everywhere(const char *point, qk_status_t expected) {
-  static const qk_mg_params_t params = {
-      .nlevel = 2,
-      .deflate = 2,
-      .level = {
-          {.block = {2, 2, 2, 2}, .nvec = 4, .ntest = 8, .setup_iterations = 8, .setup_passes = 1, .post = 2},
-          {.iterations = 2}}};
+  static const qk_mg_params_t params = {.nlevel = 2,
+                                        .deflate = 2,
+                                        .level = {{.block = {2, 2, 2, 2},
+                                                   .nvec = 4,
+                                                   .ntest = 8,
+                                                   .setup_iterations = 8,
+                                                   .setup_passes = 1,
+                                                   .post = 2},
+                                                  {.iterations = 2}}};
   rig_fail_everywhere("builtin:weak:4x4x4x4:1", point, expected, 32, life, &params);
 }
 
