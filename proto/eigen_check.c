@@ -122,7 +122,10 @@ static qk_status_t check_field(const Quark__EigenProblem *p, char why[QK_WHY]) {
                 "links: vectors of a field are not computed, on smeared links or others");
 }
 
-enum { LANES = 8 }; /* vectors that lie together */
+enum {
+  LANES = 8,       /* vectors that lie together */
+  SPACE_EXTRA = 32 /* of a Krylov space beyond twice the vectors (lanczos_params.c) */
+};
 
 void qk_eigen_block(const Quark__EigenProblem *p, const uint32_t dims[4], int block[4]) {
   for (int mu = 0; mu < 4; mu++) {
@@ -200,6 +203,22 @@ uint64_t qk_eigen_host_bytes(const Quark__EigenProblem *p, const qk_shape_t *sha
            blocks * BLOCK * numbers * 2 * real;
   }
   return blocks * BLOCK * (sites / parity) * spinors * (uint64_t)slices * real;
+}
+
+uint64_t qk_eigen_space(const Quark__EigenProblem *p, const qk_shape_t *shape) {
+  const uint64_t most = dimension(p, shape), whole = (p->count + LANES - 1) / LANES * LANES;
+  /* at least what is chosen for the vectors of a basis, which nobody asks for */
+  const uint64_t least = p->basis > 0 ? 2 * (uint64_t)p->basis + SPACE_EXTRA : 0;
+  uint64_t rows = p->space > 0 ? p->space : 2 * whole + SPACE_EXTRA;
+  if (rows > most) rows = most;
+  return rows > least ? rows : least;
+}
+
+uint64_t qk_eigen_work_bytes(const Quark__EigenProblem *p, const qk_shape_t *shape, int ranks) {
+  enum { FIRST = 5, OTHERS = 2 }; /* matrices: LAPACK works on the first rank, on a copy */
+  const uint64_t rows = qk_eigen_space(p, shape);
+  if (p->field) return 0;
+  return (FIRST + OTHERS * (uint64_t)(ranks - 1)) * rows * rows * 2 * sizeof(double);
 }
 
 uint64_t qk_projection_bytes(uint32_t count, Quark__Dtype dtype, const qk_shape_t *shape) {

@@ -31,6 +31,12 @@ uint64_t qk_eigen_bytes(const Quark__EigenProblem *problem, const qk_shape_t *sh
 uint64_t qk_eigen_host_bytes(const Quark__EigenProblem *problem, const qk_shape_t *shape,
                              int slices, bool single);
 
+/* Rows of the largest dense problem while they are computed, at most; host memory that dense
+ * problems take then on all ranks together, at most. */
+uint64_t qk_eigen_space(const Quark__EigenProblem *problem, const qk_shape_t *shape);
+uint64_t qk_eigen_work_bytes(const Quark__EigenProblem *problem, const qk_shape_t *shape,
+                             int ranks);
+
 /* The extents of the blocks of a basis: those asked for, or what is chosen on this lattice. */
 void qk_eigen_block(const Quark__EigenProblem *problem, const uint32_t dims[4], int block[4]);
 

@@ -7,6 +7,7 @@
 #include "daemon/engine/eigen/hermitian.h"
 #include "daemon/engine/eigen/lanczos_basis.h"
 #include "daemon/engine/eigen/lanczos_params.h"
+#include "daemon/engine/eigen/lanczos_rotate.h"
 
 enum { B = QK_EIGEN_BLOCK, SMOOTH_ORDER = 8 };
 /* Of the top, what the polynomial leaves alone: it takes out a factor of 19 above that. */
@@ -21,9 +22,11 @@ struct qk_compressed {
   qk_lanczos_basis_t k; /* its blocks are the coefficients */
   int n, nblock;
   double value[QK_EIGEN_MAX], residual[QK_EIGEN_MAX];
-  enum { PROJECT, MEASURE, DONE } stage;
-  int block;                /* the next one */
-  double complex *g, *h;    /* [n][n], column by column: (w_i, w_j) and (w_i, A w_j) */
+  enum { PROJECT, DENSE, ROTATE, MEASURE, DONE } stage;
+  int block;             /* the next one */
+  double complex *g, *h; /* column by column: (w_i, w_j) and (w_i, A w_j); h becomes the rotation */
+  qk_hermitian_job_t *dense;
+  int64_t unit;             /* of the rotation, the next one */
   double *red;              /* device: norms of columns */
   double *dots, *dots_host; /* device, host: of all vectors with eight columns */
 };
@@ -40,7 +43,7 @@ int64_t qk_compressed_bytes(const qk_geom_t *geom, qk_subset_t system, qk_prec_t
   const int more = qk_geom_slices(geom) > 1 ? 1 : 0;
   return (blocks + 2) * (int64_t)qk_field_bytes(&small, prec, B, QK_EVEN) +
          (2 + more) * (int64_t)qk_field_bytes(geom, prec, B, system) +
-         qk_lanczos_basis_room(&small, prec, blocks, QK_EVEN) +
+         qk_lanczos_rotate_room(&small, prec, blocks, QK_EVEN) +
          (int64_t)blocks * B * B * 2 * (int64_t)sizeof(double);
 }
 
@@ -94,6 +97,7 @@ void qk_compressed_destroy(qk_compressed_t *z) {
   if (z->red) dev->ops->free(dev->ctx, z->red);
   qk_chebyshev_destroy(z->smooth);
   if (z->k.dev) qk_lanczos_basis_fini(&z->k);
+  qk_hermitian_drop(z->dense);
   qk_free(z->h);
   qk_free(z->g);
   qk_coherent_destroy(z->basis);
@@ -180,91 +184,52 @@ static qk_status_t project_block(set_t *z, int b) {
   return products(z, b, other, w, z->h);
 }
 
-/* y += f x, n numbers. */
-static void add(double complex *y, double complex f, const double complex *x, int n) {
-  for (int i = 0; i < n; i++) y[i] += f * x[i];
-}
-
-static double complex dot(const double complex *x, const double complex *y, int n) {
-  double complex sum = 0;
-  for (int i = 0; i < n; i++) sum += conj(x[i]) * y[i];
-  return sum;
-}
-
-/* Matrices below are n x n, column by column, of leading dimension ld. */
-
-/* x, upper triangular, with x^+ g x = 1, in place of g, whose upper triangle is read. False: g is
- * not positive to working precision. */
-static bool orthonormal_factor(double complex *g, int n, size_t ld, double least) {
-  for (int j = 0; j < n; j++) { /* g = r^+ r */
-    double complex *column = g + (size_t)j * ld;
-    const double whole = creal(column[j]);
-    for (int i = 0; i < j; i++) {
-      const double complex *other = g + (size_t)i * ld;
-      column[i] = (column[i] - dot(other, column, i)) / other[i];
-    }
-    const double left = whole - creal(dot(column, column, j));
-    if (!(left > least * whole)) return false;
-    column[j] = sqrt(left);
-  }
-  for (int j = 0; j < n; j++) { /* x = 1/r: what is above its diagonal, row by row of r */
-    double complex *column = g + (size_t)j * ld;
-    const double diagonal = creal(column[j]);
-    for (int k = 0; k < j; k++) {
-      const double complex f = column[k];
-      column[k] = 0;
-      add(column, f, g + (size_t)k * ld, k + 1);
-    }
-    for (int i = 0; i < j; i++) column[i] /= -diagonal;
-    column[j] = 1 / diagonal;
-  }
-  return true;
-}
-
-/* out = x^+ h x for x upper triangular; out of leading dimension n. h is changed. */
-static void congruence(const double complex *x, double complex *h, int n, size_t ld,
-                       double complex *out) {
-  for (int j = n - 1; j >= 0; j--) { /* h x: a column needs those before it as they were */
-    double complex *column = h + (size_t)j * ld;
-    const double complex *factor = x + (size_t)j * ld;
-    for (int i = 0; i < n; i++) column[i] *= factor[j];
-    for (int k = 0; k < j; k++) add(column, factor[k], h + (size_t)k * ld, n);
-  }
-  for (int j = 0; j < n; j++)
-    for (int i = 0; i < n; i++)
-      out[(size_t)j * (size_t)n + (size_t)i] = dot(x + (size_t)i * ld, h + (size_t)j * ld, i + 1);
-}
-
-/* y = x q, q of leading dimension n; y is 0 before. */
-static void back(const double complex *x, const double complex *q, int n, size_t ld,
-                 double complex *y) {
-  for (int j = 0; j < n; j++)
-    for (int k = 0; k < n; k++)
-      add(y + (size_t)j * ld, q[(size_t)j * (size_t)n + (size_t)k], x + (size_t)k * ld, k + 1);
-}
-
-/* The generalised eigenproblem of g and h; coefficients become those of its vectors. */
-static qk_status_t rotate(set_t *z, double complex *small) {
-  const int n = z->n;
-  const size_t ld = (size_t)z->nblock * B;
-  const double least = z->k.prec == QK_DOUBLE ? 1e-12 : 1e-6;
-  if (!orthonormal_factor(z->g, n, ld, least)) return QK_BREAKDOWN;
-  congruence(z->g, z->h, n, ld, small);
-  const qk_status_t status = qk_hermitian_eigen(z->op->dev->geom->comm, n, small, z->value);
-  if (status) return status;
+/* The dense problem is solved. */
+static qk_status_t begin_rotation(set_t *z) {
+  const int ld = z->nblock * B;
   if (!(z->value[0] > 0)) return QK_BREAKDOWN;
-  memset(z->h, 0, ld * ld * sizeof *z->h);
-  back(z->g, small, n, ld, z->h);
-  return qk_lanczos_basis_rotate(&z->k, z->nblock, (int)ld, z->h, (int)ld);
+  for (int j = 0; j < ld; j++) /* columns beyond n are zero */
+    for (int i = j < z->n ? z->n : 0; i < ld; i++) z->h[(size_t)j * (size_t)ld + (size_t)i] = 0;
+  z->unit = 0;
+  z->stage = ROTATE;
+  return QK_OK;
 }
 
+/* The generalised eigenproblem of g and h; where it is large by a thread, which takes g. */
 static qk_status_t solve(set_t *z) {
-  double complex *small = qk_malloc((size_t)z->n * (size_t)z->n * sizeof *small);
-  const qk_status_t there =
-      qk_comm_agree(z->op->dev->geom->comm, small ? QK_OK : QK_NO_MEMORY, NULL);
-  const qk_status_t status = there ? there : rotate(z, small);
-  qk_free(small);
-  return status;
+  qk_comm_t *comm = z->op->dev->geom->comm;
+  const int ld = z->nblock * B;
+  const double least = z->k.prec == QK_DOUBLE ? 1e-12 : 1e-6;
+  double complex *g = z->g;
+  z->g = NULL;
+  if (z->n > QK_HERMITIAN_LARGE) {
+    z->stage = DENSE;
+    return qk_hermitian_begin_pair(comm, z->n, z->h, ld, g, least, &z->dense);
+  }
+  const qk_status_t status = qk_hermitian_eigen_pair(comm, z->n, z->h, ld, g, least, z->value);
+  qk_free(g);
+  return status ? status : begin_rotation(z);
+}
+
+static qk_status_t await_dense(set_t *z) {
+  bool over = false;
+  const qk_status_t status = qk_hermitian_poll(z->op->dev->geom->comm, &z->dense, z->n, z->h,
+                                               z->nblock * B, z->value, &over);
+  return status || !over ? status : begin_rotation(z);
+}
+
+/* Coefficients become those of the vectors that were found. */
+static qk_status_t rotate(set_t *z) {
+  const int ld = z->nblock * B;
+  bool over = false;
+  const qk_status_t status =
+      qk_lanczos_rotate_some(&z->k, z->nblock, ld, z->h, ld, &z->unit, &over);
+  if (status || !over) return status;
+  qk_free(z->h);
+  z->h = NULL;
+  z->block = 0;
+  z->stage = MEASURE;
+  return QK_OK;
 }
 
 /* |A w - l w| of the vectors of block b. */
@@ -288,48 +253,57 @@ static qk_status_t measure_block(set_t *z, int b) {
   return QK_OK;
 }
 
-static qk_status_t reserve_matrices(set_t *z) {
+static qk_status_t reserve_matrices(set_t *z, qk_err_t *err) {
   const size_t n = (size_t)z->nblock * B;
   z->g = qk_calloc(n * n, sizeof *z->g);
   z->h = qk_calloc(n * n, sizeof *z->h);
-  return qk_comm_agree(z->op->dev->geom->comm, z->g && z->h ? QK_OK : QK_NO_MEMORY, NULL);
+  const qk_status_t status =
+      z->g && z->h ? QK_OK
+                   : qk_fail(err, QK_NO_MEMORY, "no memory for matrices of %zu rows: %zu bytes", n,
+                             2 * n * n * sizeof *z->g);
+  return qk_comm_agree(z->op->dev->geom->comm, status, err);
 }
 
-static qk_status_t project(set_t *z) {
-  qk_status_t status = z->g ? QK_OK : reserve_matrices(z);
+static qk_status_t project(set_t *z, qk_err_t *err) {
+  qk_status_t status = z->g ? QK_OK : reserve_matrices(z, err);
   if (status) return status;
   status = qk_comm_agree(z->op->dev->geom->comm, project_block(z, z->block++), NULL);
-  if (status || z->block < z->nblock) return status;
-  status = solve(z);
-  qk_free(z->g);
-  qk_free(z->h);
-  z->g = z->h = NULL;
-  z->block = 0;
-  z->stage = MEASURE;
+  return status || z->block < z->nblock ? status : solve(z);
+}
+
+static qk_status_t measure(set_t *z) {
+  const qk_status_t status = measure_block(z, z->block++);
+  if (!status && z->block == z->nblock) z->stage = DONE;
   return status;
 }
 
 qk_status_t qk_compressed_step(qk_compressed_t *z, bool *over, qk_err_t *err) {
-  const qk_status_t status = z->stage == PROJECT   ? project(z)
-                             : z->stage == MEASURE ? measure_block(z, z->block++)
+  qk_err_t why = {0};
+  const qk_status_t status = z->stage == PROJECT   ? project(z, &why)
+                             : z->stage == DENSE   ? await_dense(z)
+                             : z->stage == ROTATE  ? rotate(z)
+                             : z->stage == MEASURE ? measure(z)
                                                    : QK_OK;
   if (status)
-    return qk_fail(err, status, "%d compressed eigenvectors: %s", z->n, qk_status_text(status));
-  if (z->stage == MEASURE && z->block == z->nblock) z->stage = DONE;
+    return qk_fail(err, status, "%d compressed eigenvectors: %s", z->n,
+                   why.code == status ? why.text : qk_status_text(status));
   *over = z->stage == DONE;
   return QK_OK;
 }
 
 /* ---- use ------------------------------------------------------------------------------------- */
 
+/* Column by column: a diagonal matrix. */
 static qk_status_t divide_by_roots(set_t *z) {
-  const size_t n = (size_t)z->nblock * B;
-  double complex *q = qk_calloc(n * n, sizeof *q);
-  if (!q) return QK_NO_MEMORY;
-  for (int i = 0; i < z->n; i++) q[(size_t)i * n + (size_t)i] = 1 / sqrt(z->value[i]);
-  const qk_status_t status = qk_lanczos_basis_rotate(&z->k, z->nblock, (int)n, q, (int)n);
-  qk_free(q);
-  return status;
+  const qk_device_t *dev = z->op->dev;
+  for (int b = 0; b < z->nblock; b++) {
+    double factor[B][2] = {{0}};
+    for (int i = 0; i < B && b * B + i < z->n; i++) factor[i][0] = 1 / sqrt(z->value[b * B + i]);
+    qk_dev_copy(dev, z->red, factor, sizeof factor, QK_COPY_TO_DEVICE);
+    qk_dev_blas(dev, QK_BLAS_SCALE, (qk_blas_args_t){.f = {z->k.v[b]->v}, .c = {z->red}});
+    qk_dev_sync(dev);
+  }
+  return qk_dev_status(dev);
 }
 
 qk_status_t qk_compressed_prepare(qk_compressed_t *z, qk_prec_t store, qk_err_t *err) {

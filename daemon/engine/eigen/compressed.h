@@ -38,7 +38,10 @@ void qk_compressed_set_values(qk_compressed_t *compressed, const double *value,
                               const double *residual);
 
 /* Makes Ritz vectors of coefficients whose span is good, in steps of some dozen applications of the
- * operator to eight vectors, and measures their residuals; after `over` it can be used.
+ * operator to eight vectors, and measures their residuals; after `over` it can be used. A dense
+ * problem of more than 512 rows is solved by a thread of rank 0, while steps of a millisecond wait
+ * for it; the vectors are rotated in parts. Host memory: two matrices of n rows, on
+ * rank 0 five.
  * QK_BREAKDOWN: the vectors are dependent, or not finite. */
 qk_status_t qk_compressed_step(qk_compressed_t *compressed, bool *over, qk_err_t *err);
 

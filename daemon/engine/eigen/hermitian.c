@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <time.h>
 
 #include "daemon/base/mem.h"
 
@@ -12,17 +13,32 @@ void zheevd_(const char *jobz, const char *uplo, const int *n, double complex *a
              double *w, double complex *work, const int *lwork, double *rwork, const int *lrwork,
              int *iwork, const int *liwork, int *info, size_t jobz_length, size_t uplo_length);
 
-static qk_status_t solve(int n, double complex *a, double *w) {
-  for (int j = 0; j < n; j++)
-    for (int i = j; i < n; i++) {
-      double complex z = a[(size_t)j * n + i];
-      if (!isfinite(creal(z)) || !isfinite(cimag(z))) return QK_BREAKDOWN;
+/* Cholesky factor of a matrix; x^+ A x or its inverse; solutions with a triangular matrix. */
+void zpotrf_(const char *uplo, const int *n, double complex *a, const int *lda, int *info,
+             size_t uplo_length);
+void zhegst_(const int *itype, const char *uplo, const int *n, double complex *a, const int *lda,
+             const double complex *b, const int *ldb, int *info, size_t uplo_length);
+void ztrtrs_(const char *uplo, const char *trans, const char *diag, const int *n, const int *nrhs,
+             const double complex *a, const int *lda, double complex *b, const int *ldb, int *info,
+             size_t uplo_length, size_t trans_length, size_t diag_length);
+
+/* Of the lower triangle. */
+static bool is_finite(int n, const double complex *a, int ld) {
+  for (size_t j = 0; j < (size_t)n; j++)
+    for (size_t i = j; i < (size_t)n; i++) {
+      const double complex z = a[j * (size_t)ld + i];
+      if (!isfinite(creal(z)) || !isfinite(cimag(z))) return false;
     }
+  return true;
+}
+
+static qk_status_t solve(int n, double complex *a, int ld, double *w) {
+  if (!is_finite(n, a, ld)) return QK_BREAKDOWN;
   int lwork = -1, lrwork = -1, liwork = -1, info = 0;
   double complex size;
   double rsize;
   int isize;
-  zheevd_("V", "L", &n, a, &n, w, &size, &lwork, &rsize, &lrwork, &isize, &liwork, &info, 1, 1);
+  zheevd_("V", "L", &n, a, &ld, w, &size, &lwork, &rsize, &lrwork, &isize, &liwork, &info, 1, 1);
   if (info != 0) return QK_BREAKDOWN;
   lwork = (int)creal(size);
   lrwork = (int)rsize;
@@ -31,7 +47,7 @@ static qk_status_t solve(int n, double complex *a, double *w) {
   double *rwork = qk_malloc((size_t)lrwork * sizeof *rwork);
   int *iwork = qk_malloc((size_t)liwork * sizeof *iwork);
   if (work && rwork && iwork)
-    zheevd_("V", "L", &n, a, &n, w, work, &lwork, rwork, &lrwork, iwork, &liwork, &info, 1, 1);
+    zheevd_("V", "L", &n, a, &ld, w, work, &lwork, rwork, &lrwork, iwork, &liwork, &info, 1, 1);
   qk_status_t status = work && rwork && iwork ? QK_OK : QK_NO_MEMORY;
   if (status == QK_OK && info != 0) status = QK_BREAKDOWN;
   qk_free(iwork);
@@ -40,93 +56,167 @@ static qk_status_t solve(int n, double complex *a, double *w) {
   return status;
 }
 
-qk_status_t qk_hermitian_eigen(qk_comm_t *comm, int n, double complex *a, double *w) {
-  qk_status_t status = qk_comm_rank(comm) == 0 ? solve(n, a, w) : QK_OK;
-  status = qk_comm_agree(comm, status, NULL);
-  if (status != QK_OK) return status;
-  status = qk_comm_bcast(comm, a, (size_t)n * (size_t)n * sizeof *a, 0);
+static qk_status_t send_result(qk_comm_t *comm, int n, double complex *a, int ld, double *w) {
+  const qk_status_t status = qk_comm_bcast(comm, a, (size_t)ld * (size_t)n * sizeof *a, 0);
   return status == QK_OK ? qk_comm_bcast(comm, w, (size_t)n * sizeof *w, 0) : status;
+}
+
+qk_status_t qk_hermitian_eigen(qk_comm_t *comm, int n, double complex *a, double *w) {
+  qk_status_t status = qk_comm_rank(comm) == 0 ? solve(n, a, n, w) : QK_OK;
+  status = qk_comm_agree(comm, status, NULL);
+  return status == QK_OK ? send_result(comm, n, a, n, w) : status;
 }
 
 /* ---- beside other work ----------------------------------------------------------------------- */
 
-/* Of two owners, the thread and who has begun it; the last one frees it. */
+/* RUNNING until the thread is at its end or nobody waits any more: whoever comes second, the thread
+ * or who has begun it, frees it. */
+enum { RUNNING, FINISHED, DROPPED };
+
 struct qk_hermitian_job {
-  int n;
-  double complex *a;
-  double *w;
+  int n, ld;
+  double complex *a, *g; /* g: of the generalised problem, or NULL */
+  double least, *w;
   qk_status_t status;
-  atomic_bool finished;
-  atomic_int owners;
+  atomic_int state;
 };
 
-static void let_go(qk_hermitian_job_t *j) {
-  if (atomic_fetch_sub(&j->owners, 1) > 1) return;
+static void destroy(qk_hermitian_job_t *j) {
   qk_free(j->w);
+  qk_free(j->g);
   qk_free(j->a);
   qk_free(j);
 }
 
+static bool is_dropped(qk_hermitian_job_t *j) {
+  return atomic_load(&j->state) == DROPPED;
+}
+
+/* The end of one of the two. */
+static void end(qk_hermitian_job_t *j, int how) {
+  int running = RUNNING;
+  if (!atomic_compare_exchange_strong(&j->state, &running, how)) destroy(j);
+}
+
+/* The lower triangle becomes the mean of both: what rounding has made of them differs. */
+static void take_mean(int n, double complex *a, int ld) {
+  for (size_t j = 0; j < (size_t)n; j++)
+    for (size_t i = j; i < (size_t)n; i++) {
+      double complex *z = a + j * (size_t)ld + i;
+      *z = (*z + conj(a[i * (size_t)ld + j])) / 2;
+    }
+}
+
+/* g = r r^+, r in the lower triangle of g. w: room for n numbers. */
+static qk_status_t factorise(qk_hermitian_job_t *j) {
+  const size_t step = (size_t)j->ld + 1;
+  int info = 0;
+  for (int i = 0; i < j->n; i++) j->w[i] = creal(j->g[(size_t)i * step]);
+  zpotrf_("L", &j->n, j->g, &j->ld, &info, 1);
+  if (info != 0) return QK_BREAKDOWN;
+  for (int i = 0; i < j->n; i++) {
+    const double pivot = creal(j->g[(size_t)i * step]);
+    if (!(pivot * pivot > j->least * j->w[i])) return QK_BREAKDOWN;
+  }
+  return QK_OK;
+}
+
+/* a x = w g x; between the calls of LAPACK it asks whether it should go on. */
+static qk_status_t solve_pair(qk_hermitian_job_t *j) {
+  const int first = 1;
+  int info = 0;
+  take_mean(j->n, j->g, j->ld);
+  take_mean(j->n, j->a, j->ld);
+  if (!is_finite(j->n, j->g, j->ld) || !is_finite(j->n, j->a, j->ld)) return QK_BREAKDOWN;
+  qk_status_t status = factorise(j);
+  if (status != QK_OK || is_dropped(j)) return status;
+  zhegst_(&first, "L", &j->n, j->a, &j->ld, j->g, &j->ld, &info, 1);
+  if (info != 0) return QK_BREAKDOWN;
+  if (is_dropped(j)) return QK_OK;
+  status = solve(j->n, j->a, j->ld, j->w);
+  if (status != QK_OK || is_dropped(j)) return status;
+  ztrtrs_("L", "C", "N", &j->n, &j->n, j->g, &j->ld, j->a, &j->ld, &info, 1, 1, 1);
+  return info == 0 ? QK_OK : QK_BREAKDOWN;
+}
+
 static void *work_on(void *arg) {
   qk_hermitian_job_t *j = arg;
-  j->status = solve(j->n, j->a, j->w);
-  atomic_store(&j->finished, true);
-  let_go(j);
+  if (!is_dropped(j)) j->status = j->g ? solve_pair(j) : solve(j->n, j->a, j->ld, j->w);
+  end(j, FINISHED);
   return NULL;
 }
 
 void qk_hermitian_drop(qk_hermitian_job_t *job) {
-  if (job) let_go(job);
+  if (job) end(job, DROPPED);
 }
 
-static qk_status_t start(int n, const double complex *a, qk_hermitian_job_t **job) {
-  const size_t bytes = (size_t)n * (size_t)n * sizeof *a;
+/* Takes g, also where it fails. */
+static qk_status_t start(int n, const double complex *a, int ld, double complex *g, double least,
+                         qk_hermitian_job_t **job) {
+  const size_t bytes = (size_t)ld * (size_t)n * sizeof *a;
   qk_hermitian_job_t *j = qk_calloc(1, sizeof *j);
   pthread_t thread;
-  if (!j) return QK_NO_MEMORY;
-  atomic_init(&j->finished, false);
-  atomic_init(&j->owners, 1);
+  if (!j) {
+    qk_free(g);
+    return QK_NO_MEMORY;
+  }
+  atomic_init(&j->state, RUNNING);
   j->n = n;
+  j->ld = ld;
+  j->g = g;
+  j->least = least;
   j->a = qk_malloc(bytes);
   j->w = qk_malloc((size_t)n * sizeof *j->w);
   if (!j->a || !j->w) goto fail;
   memcpy(j->a, a, bytes);
-  atomic_store(&j->owners, 2);
-  if (pthread_create(&thread, NULL, work_on, j) != 0) {
-    atomic_store(&j->owners, 1);
-    goto fail;
-  }
+  if (pthread_create(&thread, NULL, work_on, j) != 0) goto fail;
   pthread_detach(thread);
   *job = j;
   return QK_OK;
 
 fail:
-  let_go(j);
+  destroy(j);
   return QK_NO_MEMORY;
 }
 
 qk_status_t qk_hermitian_begin(qk_comm_t *comm, int n, const double complex *a,
                                qk_hermitian_job_t **job) {
   *job = NULL;
-  return qk_comm_agree(comm, qk_comm_rank(comm) == 0 ? start(n, a, job) : QK_OK, NULL);
+  return qk_comm_agree(comm, qk_comm_rank(comm) == 0 ? start(n, a, n, NULL, 0, job) : QK_OK, NULL);
+}
+
+qk_status_t qk_hermitian_eigen_pair(qk_comm_t *comm, int n, double complex *a, int ld,
+                                    double complex *g, double least, double *w) {
+  qk_hermitian_job_t j = {.n = n, .ld = ld, .a = a, .g = g, .least = least, .w = w};
+  qk_status_t status = qk_comm_rank(comm) == 0 ? solve_pair(&j) : QK_OK;
+  status = qk_comm_agree(comm, status, NULL);
+  return status == QK_OK ? send_result(comm, n, a, ld, w) : status;
+}
+
+qk_status_t qk_hermitian_begin_pair(qk_comm_t *comm, int n, const double complex *a, int ld,
+                                    double complex *g, double least, qk_hermitian_job_t **job) {
+  *job = NULL;
+  if (qk_comm_rank(comm) == 0) return qk_comm_agree(comm, start(n, a, ld, g, least, job), NULL);
+  qk_free(g);
+  return qk_comm_agree(comm, QK_OK, NULL);
 }
 
 qk_status_t qk_hermitian_poll(qk_comm_t *comm, qk_hermitian_job_t **job, int n, double complex *a,
-                              double *w, bool *over) {
+                              int ld, double *w, bool *over) {
+  const struct timespec pause = {.tv_nsec = 1000000};
   qk_hermitian_job_t *j = *job;
-  const size_t rows = (size_t)n;
-  double finished = j && atomic_load(&j->finished) ? 1 : 0;
+  const size_t bytes = (size_t)ld * (size_t)n * sizeof *a;
+  double finished = j && atomic_load(&j->state) == FINISHED ? 1 : 0;
   qk_status_t status = qk_comm_max(comm, &finished, 1);
   *over = finished > 0;
+  if (status == QK_OK && !*over) nanosleep(&pause, NULL);
   if (status != QK_OK || !*over) return status;
   if (j && j->status == QK_OK) {
-    memcpy(a, j->a, rows * rows * sizeof *a);
-    memcpy(w, j->w, rows * sizeof *w);
+    memcpy(a, j->a, bytes);
+    memcpy(w, j->w, (size_t)n * sizeof *w);
   }
   status = qk_comm_agree(comm, j ? j->status : QK_OK, NULL);
   qk_hermitian_drop(j);
   *job = NULL;
-  if (status != QK_OK) return status;
-  status = qk_comm_bcast(comm, a, rows * rows * sizeof *a, 0);
-  return status == QK_OK ? qk_comm_bcast(comm, w, rows * sizeof *w, 0) : status;
+  return status == QK_OK ? send_result(comm, n, a, ld, w) : status;
 }

@@ -2,44 +2,24 @@
 
 #include <math.h>
 #include <string.h>
-#include <time.h>
 
 #include "daemon/base/mem.h"
 #include "daemon/engine/eigen/chebyshev.h"
-#include "daemon/engine/eigen/hermitian.h"
-#include "daemon/engine/eigen/lanczos_basis.h"
+#include "daemon/engine/eigen/lanczos_impl.h"
 #include "daemon/engine/eigen/lanczos_params.h"
+#include "daemon/engine/eigen/lanczos_rotate.h"
 
 enum {
   B = QK_EIGEN_BLOCK,
   TOP_BLOCKS = 8, /* for the largest eigenvalue */
   WINDOWS = 4,    /* changes of the window at most */
-  PATIENCE = 3,   /* restarts without gain */
-  LARGE = 512     /* rows of a dense problem that nobody should wait for */
+  PATIENCE = 3    /* restarts without gain */
 };
 static const double inside = 1.2, outside = 6; /* window over the largest eigenvalue wanted */
 static const double first_window = 0.03;       /* of the top */
 static const double gain = 0.7;                /* in the worst error that counts as such */
 static const double least_window = 1e-3;       /* of the top: the Laplacian has eigenvalues of 0 */
 
-struct qk_lanczos {
-  qk_lanczos_params_t p; /* complete, but for what is found on the way */
-  bool fixed_window;     /* by the caller */
-  int fixed_order;       /* by the caller; 0: it is not */
-  enum { BEGIN, EXTEND, DENSE, OVER } stage;
-  int from, at;               /* the block that an extension began with, the one that is next */
-  int windows;                /* changes of the window so far */
-  double complex last[B * B]; /* what the last block has given */
-  qk_hermitian_job_t *dense;
-  qk_lanczos_basis_t k;
-  int keep, m;            /* blocks kept at a restart; vectors of the space */
-  double complex *h, *q;  /* [m][m], column by column: projected operator; its eigenvectors */
-  double *theta, *report; /* [m]: eigenvalues, largest first; errors of them */
-  double best; /* worst relative error among the wanted ones, its smallest value so far */
-  int since;   /* restarts since then */
-  int restarts;
-  int done; /* vectors that had converged at the last restart */
-};
 typedef struct qk_lanczos lanczos_t;
 
 /* ---- the projected operator ------------------------------------------------------------------ */
@@ -124,16 +104,14 @@ static qk_status_t extend(lanczos_t *l, int nblock) {
   return status ? status : ritz(l, nblock, r);
 }
 
-/* The basis becomes the first `keep` blocks of Ritz vectors and the block that was made last. */
-static qk_status_t restart(lanczos_t *l, int nblock) {
+/* The basis was rotated: it becomes its first `keep` blocks and the block that was made last. */
+static void take_kept(lanczos_t *l) {
   qk_lanczos_basis_t *k = &l->k;
-  qk_status_t status = qk_lanczos_basis_rotate(k, nblock, l->keep * B, l->q, nblock * B);
-  qk_field_t *last = k->v[nblock];
-  k->v[nblock] = k->v[l->keep];
+  qk_field_t *last = k->v[k->nblock];
+  k->v[k->nblock] = k->v[l->keep];
   k->v[l->keep] = last;
   memset(l->h, 0, (size_t)l->m * (size_t)l->m * sizeof *l->h);
   for (int i = 0; i < l->keep * B; i++) l->h[(size_t)i * (size_t)l->m + (size_t)i] = l->theta[i];
-  return status;
 }
 
 /* ---- the spectrum's ends --------------------------------------------------------------------- */
@@ -192,7 +170,7 @@ static qk_status_t move_window(lanczos_t *l, bool *moved) {
   memset(l->q, 0, (size_t)n * B * sizeof *l->q);
   for (int i = 0; i < n; i++) l->q[(i % B) * n + i] = 1;
   double complex r[B * B];
-  status = qk_lanczos_basis_rotate(k, l->keep, B, l->q, n);
+  status = qk_lanczos_rotate(k, l->keep, B, l->q, n);
   return status ? status : qk_lanczos_basis_normalise(k, 0, k->v[0], r);
 }
 
@@ -239,18 +217,24 @@ static qk_status_t begin(lanczos_t *l) {
   return QK_OK;
 }
 
-/* The space is full: leaves the `keep` blocks of Ritz vectors at the front of the basis. */
-static qk_status_t end_extension(lanczos_t *l) {
+/* The space is full, its Ritz vectors are known. */
+static void end_extension(lanczos_t *l) {
   l->done = converged(l);
-  const bool ends = l->done == l->p.n || stagnates(l);
-  qk_status_t status = restart(l, l->k.nblock);
+  l->ends = l->done == l->p.n || stagnates(l);
+  l->unit = 0;
+  l->stage = ROTATE;
+}
+
+/* From the `keep` blocks of Ritz vectors at the front of the basis. */
+static qk_status_t restart(lanczos_t *l) {
+  qk_status_t status = QK_OK;
+  bool moved = false;
+  take_kept(l);
   l->restarts++;
-  if (status) return status;
-  if (ends || l->restarts >= l->p.restarts) {
-    l->stage = OVER;
+  if (l->ends || l->restarts >= l->p.restarts) {
+    qk_lanczos_begin_vectors(l);
     return QK_OK;
   }
-  bool moved = false;
   if (!l->fixed_window && l->windows < WINDOWS) {
     status = move_window(l, &moved);
     l->windows++;
@@ -265,123 +249,38 @@ static qk_status_t end_extension(lanczos_t *l) {
   return status;
 }
 
+static qk_status_t rotate(lanczos_t *l) {
+  const int n = l->k.nblock;
+  bool over = false;
+  const qk_status_t status =
+      qk_lanczos_rotate_some(&l->k, n, l->keep * B, l->q, n * B, &l->unit, &over);
+  return status || !over ? status : restart(l);
+}
+
 /* The dense problem of a large space is solved beside what else there is to do. */
 static qk_status_t extend_by_one(lanczos_t *l) {
   const int n = l->k.nblock * B;
   qk_status_t status = advance(l, l->at, l->p.order, l->last);
   l->at++;
   if (status || l->at < l->k.nblock) return status;
-  if (n > LARGE) {
+  if (n > QK_HERMITIAN_LARGE) {
     set_projected(l, n);
     l->stage = DENSE;
     return qk_hermitian_begin(l->k.dev->geom->comm, n, l->q, &l->dense);
   }
   status = ritz(l, l->k.nblock, l->last);
-  return status ? status : end_extension(l);
-}
-
-static qk_status_t await_dense(lanczos_t *l) {
-  const struct timespec pause = {.tv_nsec = 1000000};
-  bool over;
-  const qk_status_t status =
-      qk_hermitian_poll(l->k.dev->geom->comm, &l->dense, l->k.nblock * B, l->q, l->theta, &over);
-  if (status) return status;
-  if (over) {
-    take_ritz(l, l->k.nblock, l->last);
-    return end_extension(l);
-  }
-  nanosleep(&pause, NULL);
-  return QK_OK;
-}
-
-/* q = V^+ A V, or V^+ H V, with the `keep` blocks V; c: space for the columns of a block. */
-static qk_status_t project(lanczos_t *l, double complex *c) {
-  qk_lanczos_basis_t *k = &l->k;
-  const int n = l->keep * B;
-  for (int b = 0; b < l->keep; b++) {
-    qk_status_t status = qk_lanczos_basis_image(k, k->v[k->nblock], k->v[b]);
-    if (status) return status;
-    status = qk_lanczos_basis_dots(k, l->keep, k->v[k->nblock], c);
-    if (status) return status;
-    for (int i = 0; i < n; i++)
-      for (int j = 0; j < B; j++) l->q[(size_t)(b * B + j) * (size_t)n + (size_t)i] = c[i * B + j];
-  }
-  return QK_OK;
-}
-
-/* Eigenvalues and columns of q. */
-static qk_status_t sort_by_modulus(lanczos_t *l, int n) {
-  double complex *column = qk_malloc((size_t)n * sizeof *column);
-  if (!column) return QK_NO_MEMORY;
-  const size_t bytes = (size_t)n * sizeof *column;
-  for (int i = 1; i < n; i++)
-    for (int j = i; j > 0 && fabs(l->theta[j]) < fabs(l->theta[j - 1]); j--) {
-      double complex *a = l->q + (size_t)(j - 1) * (size_t)n, *b = a + n;
-      const double value = l->theta[j];
-      l->theta[j] = l->theta[j - 1];
-      l->theta[j - 1] = value;
-      memcpy(column, a, bytes);
-      memcpy(a, b, bytes);
-      memcpy(b, column, bytes);
-    }
-  qk_free(column);
-  return QK_OK;
-}
-
-/* Eigenvectors of A in the space of the `keep` blocks, lowest first; their eigenvalues go to
- * theta. */
-static qk_status_t rayleigh_ritz(lanczos_t *l) {
-  qk_lanczos_basis_t *k = &l->k;
-  const int n = l->keep * B;
-  double complex *c = qk_malloc((size_t)n * B * sizeof *c);
-  if (!c) return QK_NO_MEMORY;
-  qk_status_t status = project(l, c);
-  qk_free(c);
-  if (status) return status;
-  status = qk_hermitian_eigen(k->dev->geom->comm, n, l->q, l->theta);
-  if (status) return status;
-  status = l->p.kind == QK_LANCZOS_GAMMA5 ? sort_by_modulus(l, n) : QK_OK;
-  if (status) return status;
-  status = qk_lanczos_basis_rotate(k, l->keep, n, l->q, n);
-  for (int b = 0; b < l->keep && !status; b++)
-    status =
-        qk_lanczos_basis_residual(k, k->v[b], k->v[k->nblock], l->theta + b * B, l->report + b * B);
+  if (!status) end_extension(l);
   return status;
 }
 
-/* Within a basis: of a polynomial of A. */
-static bool is_good(const lanczos_t *l, int i, double limit) {
-  if (l->p.within) return i < l->done;
-  return l->report[i] <= l->p.accept * limit && (l->p.kind != QK_LANCZOS_NORMAL || l->theta[i] > 0);
-}
-
-/* The wanted vectors that are good, to the front, and out of the basis. */
-static qk_status_t collect(lanczos_t *l, qk_eigen_t *e) {
-  qk_lanczos_basis_t *k = &l->k;
-  const double limit = /* of A, of H */
-      l->p.kind == QK_LANCZOS_GAMMA5 ? sqrt(l->p.top) : l->p.top;
-  const int n = l->keep * B;
-  memset(l->q, 0, (size_t)n * (size_t)n * sizeof *l->q);
-  for (int i = 0; i < n && e->n < l->p.n; i++) {
-    if (!is_good(l, i, limit)) continue;
-    l->q[(size_t)e->n * (size_t)n + (size_t)i] = 1;
-    e->value[e->n] = l->theta[i];
-    e->residual[e->n] = l->report[i];
-    e->n++;
-  }
-  qk_status_t status = qk_lanczos_basis_rotate(k, l->keep, n, l->q, n);
-  if (status) return status;
-  e->nblock = qk_lanczos_round_up(e->n) / B;
-  for (int b = 0; b < e->nblock; b++) {
-    e->block[b] = k->v[b];
-    k->v[b] = NULL;
-  }
-  e->flat = k->flat;
-  k->flat = NULL;
-  e->window = l->p.window;
-  e->top = l->p.top;
-  e->order = l->p.order;
-  e->restarts = l->restarts;
+static qk_status_t await_dense(lanczos_t *l) {
+  const int n = l->k.nblock * B;
+  bool over = false;
+  const qk_status_t status =
+      qk_hermitian_poll(l->k.dev->geom->comm, &l->dense, n, l->q, n, l->theta, &over);
+  if (status || !over) return status;
+  take_ritz(l, l->k.nblock, l->last);
+  end_extension(l);
   return QK_OK;
 }
 
@@ -445,7 +344,8 @@ qk_status_t qk_lanczos_step(qk_lanczos_t *l, qk_err_t *err) {
   const qk_status_t status = l->stage == BEGIN    ? begin(l)
                              : l->stage == EXTEND ? extend_by_one(l)
                              : l->stage == DENSE  ? await_dense(l)
-                                                  : QK_OK;
+                             : l->stage == ROTATE ? rotate(l)
+                                                  : qk_lanczos_step_vectors(l);
   return status ? fail(l, status, err) : QK_OK;
 }
 
@@ -506,9 +406,7 @@ qk_status_t qk_lanczos_resume(qk_lanczos_t *l, const qk_lanczos_state_t *state, 
 static qk_status_t find_vectors(qk_lanczos_t *l, qk_eigen_t **eigen) {
   *eigen = qk_calloc(1, sizeof **eigen);
   qk_status_t status = qk_comm_agree(l->k.dev->geom->comm, *eigen ? QK_OK : QK_NO_MEMORY, NULL);
-  if (status) return status;
-  status = l->p.within ? QK_OK : rayleigh_ritz(l);
-  return status ? status : collect(l, *eigen);
+  return status ? status : qk_lanczos_collect(l, *eigen);
 }
 
 qk_status_t qk_lanczos_vectors(qk_lanczos_t *l, qk_eigen_t **eigen, qk_err_t *err) {

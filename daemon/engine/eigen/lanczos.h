@@ -78,8 +78,9 @@ qk_status_t qk_lanczos(qk_operator_t *op, qk_work_t *work, const qk_lanczos_para
 void qk_eigen_destroy(qk_eigen_t *eigen); /* NULL-safe */
 
 /* The same in steps: create, steps until it is over, vectors, destroy. A step is a new block (2
- * order applications of Mhat to eight vectors), the first one the search for the top of the
- * spectrum. Errors as above; after one it can only be destroyed. */
+ * order applications of Mhat to eight vectors), a part of a rotation of the basis, or a millisecond
+ * in which a thread of rank 0 works on a dense problem of more than 512 rows; the first one is the
+ * search for the top of the spectrum. Errors as above; after one it can only be destroyed. */
 typedef struct qk_lanczos qk_lanczos_t;
 qk_status_t qk_lanczos_create(qk_operator_t *op, qk_work_t *work, const qk_lanczos_params_t *params,
                               qk_lanczos_t **lanczos, qk_err_t *err);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "daemon/base/mem.h"
+#include "daemon/engine/eigen/lanczos_rotate.h"
 
 enum { B = QK_EIGEN_BLOCK, SCALARS = 4 };
 
@@ -25,46 +26,6 @@ static qk_status_t create(const qk_lanczos_basis_t *k, qk_field_t **block) {
   return qk_field_create(&k->within->dev, k->prec, B, QK_EVEN, block);
 }
 
-/* Whether a kernel rotates as many blocks in place. */
-static bool in_place(int nblock) {
-  return nblock * B <= QK_BASIS_MAX;
-}
-
-/* Bytes of k->c. */
-static size_t coefficients(int nblock) {
-  const size_t n = (size_t)nblock * B;
-  return n * (in_place(nblock) ? n : B) * sizeof(double complex);
-}
-
-/* Sites that are rotated at a time where it is not in place: the pieces of all blocks together are
- * as large as two blocks, or smaller by the tiles of a piece. */
-static int64_t piece_sites(int64_t sites, int nblock) {
-  const int64_t n = 2 * sites / nblock / QK_TILE * QK_TILE;
-  return n < QK_TILE ? QK_TILE : n;
-}
-
-static int64_t piece_bytes(int64_t sites, int ncomp, qk_prec_t prec, int nblock) {
-  return piece_sites(sites, nblock) * QK_TILE * 2 * ncomp * qk_prec_bytes(prec);
-}
-
-static qk_status_t reserve_pieces(qk_lanczos_basis_t *k) {
-  const qk_geom_t *geom = k->within ? &k->within->geom : k->flat->from->geom;
-  const int64_t block =
-      (int64_t)qk_field_bytes(geom, k->prec, B, k->within ? QK_EVEN : k->system) /
-      (QK_TILE * 2 * geom->ncomp * qk_prec_bytes(k->prec)); /* sites, of all slices and flavours */
-  const int64_t bytes = k->nblock * piece_bytes(block, geom->ncomp, k->prec, k->nblock);
-  return k->dev->ops->alloc(k->dev->ctx, (size_t)bytes, &k->pieces);
-}
-
-int64_t qk_lanczos_basis_room(const qk_geom_t *geom, qk_prec_t prec, int nblock,
-                              qk_subset_t system) {
-  const int64_t tile = (int64_t)QK_TILE * 2 * geom->ncomp * qk_prec_bytes(prec);
-  const int64_t sites = (int64_t)qk_field_bytes(geom, prec, B, system) / tile;
-  const int64_t pieces =
-      in_place(nblock) ? 0 : nblock * piece_bytes(sites, geom->ncomp, prec, nblock);
-  return (int64_t)coefficients(nblock) + pieces;
-}
-
 qk_status_t qk_lanczos_basis_init(qk_lanczos_basis_t *k, qk_operator_t *op, qk_work_t *work,
                                   const qk_lanczos_params_t *params) {
   const int nblock = params->space / B;
@@ -77,14 +38,13 @@ qk_status_t qk_lanczos_basis_init(qk_lanczos_basis_t *k, qk_operator_t *op, qk_w
                             .within = params->within,
                             .seed = params->seed};
   k->system = k->kind == QK_LANCZOS_NORMAL ? op->system : QK_FULL;
-  void *c = NULL, *scalar = NULL, *mask = NULL;
+  void *scalar = NULL, *mask = NULL;
   k->flat = qk_malloc(sizeof *k->flat);
   if (!k->flat) return QK_NO_MEMORY;
   qk_flat_init(k->flat, op->dev);
   k->nblock = nblock;
-  qk_status_t status = k->dev->ops->alloc(k->dev->ctx, coefficients(nblock), &c);
+  qk_status_t status = qk_lanczos_rotate_reserve(k);
   if (status) return status;
-  k->c = c;
   status = k->dev->ops->alloc(k->dev->ctx, SCALARS * columns(k) * 2 * sizeof(double), &scalar);
   if (status) return status;
   k->scalar = scalar;
@@ -93,7 +53,6 @@ qk_status_t qk_lanczos_basis_init(qk_lanczos_basis_t *k, qk_operator_t *op, qk_w
   if (!status && k->flat->slices > 1) status = create_wide(k, &k->spare);
   for (int i = 0; i < 2 && k->within && !status; i++) status = create_wide(k, &k->wide[i]);
   if (!status && k->within) status = create(k, &k->coefficients);
-  if (!status && !in_place(nblock)) status = reserve_pieces(k);
   for (int i = 0; i <= nblock && !status; i++) status = create(k, &k->v[i]);
   return status;
 }
@@ -194,19 +153,12 @@ static void through(qk_lanczos_basis_t *k, pass_t *pass, const void *arg, qk_fie
 
 /* ---- products with the basis ---------------------------------------------------------------- */
 
-/* As many blocks as a kernel takes, from block `first` of n on. */
-static qk_basis_args_t some_blocks(qk_field_t *const *v, int first, int n) {
-  qk_basis_args_t a = {.n = n - first < QK_BASIS_BLOCKS ? n - first : QK_BASIS_BLOCKS};
-  for (int i = 0; i < a.n; i++) a.v[i] = v[first + i]->v;
-  return a;
-}
-
 static void dots_of(qk_lanczos_basis_t *k, qk_field_t *const *v, int n, const qk_field_t *y,
                     double complex *c) {
   const qk_device_t *dev = k->dev;
   const size_t count = (size_t)n * B * B;
   for (int first = 0; first < n; first += QK_BASIS_BLOCKS) {
-    qk_basis_args_t a = some_blocks(v, first, n);
+    qk_basis_args_t a = qk_lanczos_some_blocks(v, first, n);
     a.y = y->v;
     a.c = (double *)(k->c + (size_t)first * B * B);
     if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->basis_dot(dev->ctx, &a));
@@ -215,103 +167,10 @@ static void dots_of(qk_lanczos_basis_t *k, qk_field_t *const *v, int n, const qk
   sum(k, (double *)c, 2 * count);
 }
 
-/* y += sign sum_i v_i c_i, c on the device. */
-static void add_blocks(qk_lanczos_basis_t *k, qk_field_t *const *v, int n, const qk_field_t *y,
-                       double sign) {
-  const qk_device_t *dev = k->dev;
-  for (int first = 0; first < n; first += QK_BASIS_BLOCKS) {
-    qk_basis_args_t a = some_blocks(v, first, n);
-    a.y = y->v;
-    a.sign = sign;
-    a.c = (double *)(k->c + (size_t)first * B * B);
-    if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->basis_axpy(dev->ctx, &a));
-  }
-}
-
 qk_status_t qk_lanczos_basis_dots(qk_lanczos_basis_t *k, int nblock, const qk_field_t *y,
                                   double complex *c) {
   dots_of(k, k->v, nblock, y, c);
   return qk_dev_status(k->dev);
-}
-
-static qk_status_t rotate_of(qk_lanczos_basis_t *k, qk_field_t *const *v, int n, int columns,
-                             const double complex *q, int ldq) {
-  qk_basis_args_t a = {.n = n, .columns = columns, .c = (double *)k->c};
-  int rows = n * B;
-  for (int i = 0; i < n; i++) a.v[i] = v[i]->v;
-  double complex *c = qk_malloc((size_t)rows * (size_t)columns * sizeof *c);
-  if (!c) return QK_NO_MEMORY;
-  for (int i = 0; i < rows; i++)
-    for (int j = 0; j < columns; j++) c[i * columns + j] = q[(size_t)j * (size_t)ldq + (size_t)i];
-  move(k, k->c, c, (size_t)rows * (size_t)columns * sizeof *c, QK_COPY_TO_DEVICE);
-  qk_free(c);
-  if (qk_dev_ok(k->dev)) qk_dev_note(k->dev, k->dev->ops->basis_rotate(k->dev->ctx, &a));
-  return qk_dev_status(k->dev);
-}
-
-/* Sites from `first` on of a block, as a block. */
-static qk_field_t piece_of(const qk_field_t *block, int64_t first, int64_t sites) {
-  qk_field_t f = *block;
-  f.v.inner = 1;
-  f.v.nsites = sites;
-  f.v.data = (char *)f.v.data +
-             first * QK_TILE * 2 * f.v.ncomp * qk_prec_bytes(f.v.prec); /* one tile a site */
-  return f;
-}
-
-/* Coefficients of the eight columns of block b, to the device; room: on the host. */
-static void put_columns(qk_lanczos_basis_t *k, int rows, int columns_left, const double complex *q,
-                        int ldq, double complex *room) {
-  for (int i = 0; i < rows; i++)
-    for (int j = 0; j < B; j++)
-      room[i * B + j] = j < columns_left ? q[(size_t)j * (size_t)ldq + (size_t)i] : 0;
-  move(k, k->c, room, (size_t)rows * B * sizeof *room, QK_COPY_TO_DEVICE);
-}
-
-/* These sites of all blocks: first the new ones beside them, then in their place. A last block of
- * which not all columns are replaced keeps none of the others: nobody asks for them. */
-static void rotate_sites(qk_lanczos_basis_t *k, int nblock, int columns_all,
-                         const double complex *q, int ldq, int64_t first, int64_t sites,
-                         double complex *room) {
-  const int made = (columns_all + B - 1) / B;
-  qk_field_t old[QK_LANCZOS_SPACE / B], *all[QK_LANCZOS_SPACE / B], now;
-  for (int b = 0; b < nblock; b++) {
-    old[b] = piece_of(k->v[b], first, sites);
-    all[b] = &old[b];
-  }
-  const int64_t bytes = sites * QK_TILE * 2 * old[0].v.ncomp * qk_prec_bytes(k->prec);
-  for (int pass = 0; pass < 2; pass++)
-    for (int b = 0; b < made; b++) {
-      now = old[b];
-      now.v.data = (char *)k->pieces + b * bytes;
-      if (pass == 1) {
-        blas(k, QK_BLAS_COPY, (qk_blas_args_t){.f = {old[b].v, now.v}});
-        continue;
-      }
-      put_columns(k, nblock * B, columns_all - b * B, q + (size_t)b * B * (size_t)ldq, ldq, room);
-      blas(k, QK_BLAS_ZERO, (qk_blas_args_t){.f = {now.v}});
-      add_blocks(k, all, nblock, &now, 1);
-    }
-}
-
-/* More blocks than a kernel rotates in place, piece by piece. */
-static qk_status_t rotate_many(qk_lanczos_basis_t *k, int nblock, int columns_all,
-                               const double complex *q, int ldq) {
-  const int64_t sites = k->v[0]->v.nsites, piece = piece_sites(sites, k->nblock);
-  double complex *room = qk_malloc((size_t)nblock * B * B * sizeof *room);
-  if (!room) return QK_NO_MEMORY;
-  for (int64_t first = 0; first < sites; first += piece)
-    rotate_sites(k, nblock, columns_all, q, ldq, first,
-                 sites - first < piece ? sites - first : piece, room);
-  qk_dev_sync(k->dev);
-  qk_free(room);
-  return qk_dev_status(k->dev);
-}
-
-qk_status_t qk_lanczos_basis_rotate(qk_lanczos_basis_t *k, int nblock, int columns_all,
-                                    const double complex *q, int ldq) {
-  return in_place(k->nblock) ? rotate_of(k, k->v, nblock, columns_all, q, ldq)
-                             : rotate_many(k, nblock, columns_all, q, ldq);
 }
 
 qk_status_t qk_lanczos_basis_project(qk_lanczos_basis_t *k, int nblock, qk_field_t *w,
@@ -323,7 +182,7 @@ qk_status_t qk_lanczos_basis_project(qk_lanczos_basis_t *k, int nblock, qk_field
   for (int pass = 0; pass < 2; pass++) {
     dots_of(k, k->v, nblock, w, c);
     move(k, k->c, c, count * sizeof *c, QK_COPY_TO_DEVICE);
-    add_blocks(k, k->v, nblock, w, -1);
+    qk_lanczos_add_blocks(k, k->v, nblock, w, -1);
     for (size_t i = 0; h && i < count; i++) h[i] += c[i];
   }
   qk_free(c);
@@ -467,7 +326,7 @@ qk_status_t qk_lanczos_basis_normalise(qk_lanczos_basis_t *k, int nblock, qk_fie
       return QK_BREAKDOWN;
     invert(factor, inverse);
     gather(r, factor, lost);
-    status = rotate_of(k, &w, 1, B, inverse, B);
+    status = qk_lanczos_rotate_block(k, w, inverse);
     if (status) return status;
     clean++;
     if (!memchr(lost, 1, B) && least > close_by[k->prec]) continue;

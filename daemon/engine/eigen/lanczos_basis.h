@@ -37,17 +37,11 @@ typedef struct qk_lanczos_basis {
 /* Allocates. To be given to fini whatever comes out. */
 qk_status_t qk_lanczos_basis_init(qk_lanczos_basis_t *k, qk_operator_t *op, qk_work_t *work,
                                   const qk_lanczos_params_t *params);
-/* Device bytes beside its blocks. */
-int64_t qk_lanczos_basis_room(const qk_geom_t *geom, qk_prec_t prec, int nblock,
-                              qk_subset_t system);
 void qk_lanczos_basis_fini(qk_lanczos_basis_t *k);
 
 /* c[i][j] = (v_i, y_j), i over the first nblock blocks, on the host; summed over the ranks. */
 qk_status_t qk_lanczos_basis_dots(qk_lanczos_basis_t *k, int nblock, const qk_field_t *y,
                                   double complex *c);
-/* v_j = sum_i q[i + j*ldq] v_i for j < columns, of the first nblock blocks, in place. */
-qk_status_t qk_lanczos_basis_rotate(qk_lanczos_basis_t *k, int nblock, int columns,
-                                    const double complex *q, int ldq);
 /* Projects the first nblock blocks out of w, twice. h: the coefficients, [8 nblock][8] (added
  * to; may be NULL). */
 qk_status_t qk_lanczos_basis_project(qk_lanczos_basis_t *k, int nblock, qk_field_t *w,

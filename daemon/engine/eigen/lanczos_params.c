@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "daemon/engine/eigen/lanczos_basis.h"
+#include "daemon/engine/eigen/lanczos_rotate.h"
 
 enum { B = QK_EIGEN_BLOCK };
 static const double sharpness = 3;      /* order of the polynomial over sqrt(top / window) */
@@ -84,8 +84,8 @@ int64_t qk_lanczos_bytes(const qk_geom_t *geom, qk_subset_t system,
   const int64_t block = (int64_t)qk_field_bytes(geom, p.prec, B, system);
   const int more = qk_geom_slices(geom) > 1 ? 3 : 0; /* on the way between two orders of columns */
   return (p.space / B + 1 + 4 + more) * block +
-         qk_lanczos_basis_room(geom, p.prec, p.space / B,
-                               p.kind == QK_LANCZOS_NORMAL ? system : QK_FULL);
+         qk_lanczos_rotate_room(geom, p.prec, p.space / B,
+                                p.kind == QK_LANCZOS_NORMAL ? system : QK_FULL);
 }
 
 int64_t qk_lanczos_within_bytes(const qk_geom_t *geom, qk_subset_t system,
@@ -99,7 +99,7 @@ int64_t qk_lanczos_within_bytes(const qk_geom_t *geom, qk_subset_t system,
                 wide = (int64_t)qk_field_bytes(geom, p.prec, B, system);
   const int more = qk_geom_slices(geom) > 1 ? 3 : 0; /* on the way between two orders of columns */
   return (p.space / B + 2) * block + (2 + 4 + more) * wide +
-         qk_lanczos_basis_room(&small, p.prec, p.space / B, QK_EVEN);
+         qk_lanczos_rotate_room(&small, p.prec, p.space / B, QK_EVEN);
 }
 
 int qk_lanczos_order(double window, double top) {

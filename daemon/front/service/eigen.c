@@ -316,15 +316,37 @@ static int64_t host_bytes(const qk_setup_t *setup, const Quark__EigenProblem *p,
   return (int64_t)qk_eigen_host_bytes(p, &setup->shape, n > 0 ? (int)slices[0] : 1, floats);
 }
 
+/* Beside it while they are computed. */
+static int64_t work_bytes(const qk_setup_t *setup, const Quark__EigenProblem *p) {
+  const int ranks = (int)setup->service->settings->ranks;
+  return (int64_t)qk_eigen_work_bytes(p, &setup->shape, ranks);
+}
+
+static int64_t bytes_of(const qk_setup_t *setup, const qk_eigen_set_t *set) {
+  if (set->measured) return (int64_t)set->host_bytes;
+  const bool making = set->state == QUARK__EIGEN_STATE__EIGEN_MAKING;
+  return host_bytes(setup, set->problem, false) + (making ? work_bytes(setup, set->problem) : 0);
+}
+
 int64_t qk_eigen_memory(const qk_service_t *service) {
   int64_t bytes = 0;
   for (int m = 0; m < QK_SETUPS_MAX; m++) {
     const qk_setup_t *setup = service->setup[m];
     if (setup) EACH(set, setup) {
-        bytes += set->measured ? (int64_t)set->host_bytes : host_bytes(setup, set->problem, false);
+        bytes += bytes_of(setup, set);
       }
   }
   return bytes;
+}
+
+/* What a problem takes, in words. */
+static void say_memory(const qk_setup_t *setup, const Quark__EigenProblem *p, int64_t vectors,
+                       int64_t work, char *text, size_t size) {
+  const int n = snprintf(text, size, "count = %u: the vectors take up to %lld bytes of host memory",
+                         p->count, (long long)vectors);
+  if (work > 0 && n > 0 && (size_t)n < size)
+    snprintf(text + n, size - (size_t)n, ", and %lld for matrices of space = %llu rows",
+             (long long)work, (unsigned long long)qk_eigen_space(p, &setup->shape));
 }
 
 qk_status_t qk_eigen_check_room(const qk_setup_t *setup, const Quark__EigenProblem *problem,
@@ -333,19 +355,17 @@ qk_status_t qk_eigen_check_room(const qk_setup_t *setup, const Quark__EigenProbl
   const qk_job_t *field = problem->field ? find_field(setup, problem, user, err) : NULL;
   if (err->code != QK_OK) return err->code;
   const bool single = field && field->dtype == QUARK__DTYPE__DTYPE_F32;
-  const long long bytes = host_bytes(setup, problem, single), limit = service->eigen_limit,
-                  used = qk_eigen_memory(service);
-  if (bytes > limit)
-    return qk_fail(
-        err, QK_TOO_LARGE,
-        "count = %u: the vectors take up to %lld bytes of host memory, the limit is %lld "
-        "(eigen-memory)",
-        problem->count, bytes, limit);
-  if (bytes <= limit - used) return QK_OK;
+  const int64_t vectors = host_bytes(setup, problem, single), work = work_bytes(setup, problem),
+                limit = service->eigen_limit, used = qk_eigen_memory(service);
+  char takes[160];
+  say_memory(setup, problem, vectors, work, takes, sizeof takes);
+  if (vectors + work > limit)
+    return qk_fail(err, QK_TOO_LARGE, "%s, the limit is %lld (eigen-memory)", takes,
+                   (long long)limit);
+  if (vectors + work <= limit - used) return QK_OK;
   return qk_fail(err, QK_BUSY,
-                 "count = %u: the vectors take up to %lld bytes of host memory: other eigenvectors "
-                 "have %lld, the limit is %lld (eigen-memory): drop some",
-                 problem->count, bytes, used, limit);
+                 "%s: other eigenvectors have %lld, the limit is %lld (eigen-memory): drop some",
+                 takes, (long long)used, (long long)limit);
 }
 
 static qk_status_t bind_problem(qk_job_t *job, qk_err_t *err) {

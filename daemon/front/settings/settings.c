@@ -166,8 +166,8 @@ static const qk_config_row_t ROWS[] = {
     {"user-memory", QK_CONFIG_SIZE | QK_CONFIG_LIVE, AT(user_memory), "0", 0, 1ll << 50, "BYTES",
      "memory for uploads and results of one user; 0: no limit but --max-memory"},
     {"eigen-memory", QK_CONFIG_SIZE | QK_CONFIG_LIVE, AT(eigen_memory), "0", 0, 1ll << 50, "BYTES",
-     "host memory of engines for the eigenvectors that setups keep under names, together; 0: half "
-     "of what is free when quarkd starts"},
+     "host memory of engines for the eigenvectors that setups keep under names, and for the "
+     "matrices of their computation, together; 0: half of what is free when quarkd starts"},
     {"spill", QK_CONFIG_SIZE | QK_CONFIG_LIVE, AT(spill), "0", 0, 1ll << 50, "BYTES",
      "disk space in the state folder for solutions evicted from memory, when others need the room "
      "and their clients are away or slow; 0: never evict"},

@@ -90,7 +90,7 @@ def a_killed_engine_gives_them_back(case):
 def compressed_ones_are_kept_as_a_basis_and_coefficients(case):
     """Where whole ones are too large; expanded when they are fetched, again after the engine was lost, and for solves to begin with."""
     count, basis, block = 48, 16, (2, 2, 2, 4)
-    with tempfile.TemporaryDirectory(prefix='qk-eigen-') as state, case.daemon('--solver=cg', '--state=' + state, '--eigen-memory=2000000') as d:
+    with tempfile.TemporaryDirectory(prefix='qk-eigen-') as state, case.daemon('--solver=cg', '--state=' + state, '--eigen-memory=3000000') as d:
         d.wait_listening()
         with quarkd.connect(d.endpoint) as q:
             assert '48' in refused(lambda: q.eigen('low', count, tol=1e-6), 'TOO_LARGE')

@@ -175,6 +175,11 @@ def names_are_dropped_and_free_again(case):
         assert d.terminate() == 0
 
 
+def matrices(rows):
+    """Host memory of dense problems while vectors are computed: five matrices."""
+    return 5 * 16 * rows ** 2
+
+
 @tap.test
 def their_host_memory_has_a_limit(case):
     with case.daemon('--eigen-memory', '5M', '--max-setups', '2') as d, Client(d) as c, Client(d, user='else') as o:
@@ -182,20 +187,26 @@ def their_host_memory_has_a_limit(case):
         assert (s.eigen_used, s.eigen_limit) == (0, 5 << 20), s
         whole = 192 << 10  # of 8 columns of 128 sites of 24 reals, at most in two floats each
         r = ask(c, problem('x', count=8 * 27), expect='rejected', request=99)
-        assert r.status == STATUS['TOO_LARGE'] and 'count = 216: the vectors take up to %d bytes of host memory, the limit is 5242880 (eigen-memory)' % (27 * whole) in r.text, r
+        words = 'count = 216: the vectors take up to %d bytes of host memory, and %d for matrices of space = 464 rows, the limit is 5242880 (eigen-memory)'
+        assert r.status == STATUS['TOO_LARGE'] and words % (27 * whole, matrices(464)) in r.text, r
+        r = ask(c, problem('x', count=8, space=264), expect='rejected', request=98)  # it is the matrices that do not fit
+        assert r.status == STATUS['TOO_LARGE'] and '%d for matrices of space = 264 rows' % matrices(264) in r.text, r
         make(c)
         assert d.status().eigen_used == 2 << 20  # as the engine says
         load_and_wait(d, c, 'heavy', kappa=0.12)
         a = ask(c, problem('held', count=8, action=fake.HOLD), setup='heavy')
-        assert d.status().eigen_used == (2 << 20) + whole
+        held = whole + matrices(8 + fake.HOLD)
+        assert d.status().eigen_used == (2 << 20) + held
         make(o, 'second')
         r = ask(o, problem('third', count=8 * 5), expect='rejected')
-        words = 'up to %d bytes of host memory: other eigenvectors have %d, the limit is 5242880 (eigen-memory): drop some' % (5 * whole, (4 << 20) + whole)
+        words = 'up to %d bytes of host memory, and %d for matrices of space = 112 rows: other eigenvectors have %d, the limit is 5242880 (eigen-memory): drop some'
+        words %= 5 * whole, matrices(112), (4 << 20) + held
         assert r.status == STATUS['BUSY'] and words in r.text, r
         r = ask(o, problem('third', count=8, kind=qk.EIGEN_LAPLACIAN, tol=1e-4), setup='heavy')  # a quarter of that, and single
-        assert d.status().eigen_used == (4 << 20) + whole + 8 * 256 * 6 * 4
+        third = 8 * 256 * 6 * 4 + matrices(48)
+        assert d.status().eigen_used == (4 << 20) + held + third
         done = json.loads(case.ctl(d, 'status', '--json').stdout)
-        assert done['eigen_memory'] == {'used': (4 << 20) + whole + 8 * 256 * 6 * 4, 'limit': 5 << 20}, done
+        assert done['eigen_memory'] == {'used': (4 << 20) + held + third, 'limit': 5 << 20}, done
         assert 'of 5.0 MiB for eigenvectors' in case.ctl(d, 'status').stdout
         c.send(cancel=qk.Cancel(request=a.request))
         c.expect('result')

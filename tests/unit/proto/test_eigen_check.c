@@ -243,6 +243,27 @@ Test(eigen_check, host_memory_is_that_of_blocks_of_eight) {
   cr_expect_eq(qk_eigen_host_bytes(&p, &SHAPE, 1, false), one / 4);
 }
 
+Test(eigen_check, dense_problems_take_five_matrices_on_the_first_rank) {
+  Quark__EigenProblem p = usual(QUARK__EIGEN_KIND__EIGEN_NORMAL);
+  const uint64_t entry = 2 * sizeof(double);
+  p.count = 9;
+  p.space = 0;
+  cr_expect_eq(qk_eigen_space(&p, &SHAPE), 64); /* twice two blocks, and four more */
+  cr_expect_eq(qk_eigen_work_bytes(&p, &SHAPE, 1), 5 * 64 * 64 * entry);
+  cr_expect_eq(qk_eigen_work_bytes(&p, &SHAPE, 4), (5 + 3 * 2) * 64 * 64 * entry);
+  p.basis = 24;
+  cr_expect_eq(qk_eigen_space(&p, &SHAPE), 80, "of the basis");
+  p.basis = 0;
+  p.space = 400;
+  cr_expect_eq(qk_eigen_space(&p, &SHAPE), 400);
+  p.space = 10000;
+  cr_expect_eq(qk_eigen_space(&p, &SHAPE), 512 * 12, "no more than there are vectors");
+  p.kind = QUARK__EIGEN_KIND__EIGEN_LAPLACIAN;
+  cr_expect_eq(qk_eigen_space(&p, &SHAPE), 64 * 3);
+  p.field = (char *)"field:3";
+  cr_expect_eq(qk_eigen_work_bytes(&p, &SHAPE, 1), 0, "they are not computed");
+}
+
 Test(eigen_check, problems_are_the_same_where_their_vectors_are) {
   Quark__Smearing links = QUARK__SMEARING__INIT, none = QUARK__SMEARING__INIT;
   double rho[2] = {0.1, 0.1};

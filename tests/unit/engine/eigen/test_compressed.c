@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/engine/eigen/hermitian.h"
 #include "tests/unit/engine/eigen/compressed_kit.h"
 #include "tests/unit/engine/eigen/deflation_kit.h"
 
@@ -158,5 +159,53 @@ Test(compressed, takes_the_space_of_its_vectors_out) {
     expect_deflated(&rig, d, QK_DOUBLE, 3, half ? 1e-2 : 1e-4);
     qk_deflation_destroy(d);
   }
+  rig_close(&rig);
+}
+
+/* ---- many of them ---------------------------------------------------------------------------- */
+
+/* The first `columns` columns of noise, the others are 0. */
+static void fill_coefficients(qk_field_t *c, int b, int columns) {
+  const int64_t one = 2 * (int64_t)c->v.ncomp, numbers = c->v.nsites * B * one;
+  float *plain = calloc((size_t)numbers, sizeof *plain), *plane[2] = {plain, NULL};
+  uint64_t seed = 88172645463325252u + (uint64_t)b;
+  for (int64_t i = 0; i < numbers; i++) {
+    seed ^= seed << 13;
+    seed ^= seed >> 7;
+    seed ^= seed << 17;
+    if (i / one % B < columns) plain[i] = (float)((double)(seed >> 11) * 0x1p-52 - 1);
+  }
+  rig_must(qk_coherent_set(c, 1, plane), "coefficients", NULL);
+  free(plain);
+}
+
+/* Noise as coefficients, of more vectors than a dense problem is solved for at once: with steps in
+ * between, they become Ritz vectors of the space of T V c as few ones do. */
+Test(compressed, gives_way_while_many_are_made) {
+  enum { MANY = QK_HERMITIAN_LARGE + 5, WIDE = 72 };
+  static const qk_coherent_cut_t cut = {WIDE, {2, 2, 2, 2}};
+  qk_rig_t rig;
+  qk_coherent_t *h;
+  qk_compressed_t *z;
+  qk_deflation_t *d = NULL;
+  qk_err_t err = {0};
+  int steps = 0;
+  open_rough(&rig);
+  rig_must(qk_coherent_create(&rig.dev, QK_EVEN, QK_SINGLE, &cut, &h), "basis", NULL);
+  for (int b = 0; b < h->nblock; b++) set_columns(&rig, h->v[b], (uint64_t)b + 1);
+  rig_must(qk_coherent_orthonormalise(h, &err), "orthonormal", &err);
+  const qk_chebyshev_params_t smooth = qk_compressed_polynomial(50);
+  rig_must(qk_compressed_create(rig.op, rig.work, h, &smooth, MANY, &z, &err), "set", &err);
+  for (int b = 0; b < (MANY + B - 1) / B; b++)
+    fill_coefficients(qk_compressed_block(z, b), b, MANY - b * B);
+  for (bool over = false; !over; steps++)
+    rig_must(qk_compressed_step(z, &over, &err), "step", &err);
+  cr_expect(steps > 2 * MANY / B + 3, "%d steps", steps);
+  const double *value = qk_compressed_values(z);
+  for (int i = 1; i < MANY; i++) cr_assert(value[i] >= value[i - 1]);
+  rig_must(qk_deflation_create_compressed(rig.op, rig.work, z, QK_SINGLE, &d, &err), "deflation",
+           &err);
+  expect_deflated(&rig, d, QK_SINGLE, 3, 1e-3);
+  qk_deflation_destroy(d);
   rig_close(&rig);
 }

@@ -20,39 +20,6 @@ static void open_rough(qk_rig_t *rig) {
   rig_operator(rig, mass, 0, -1);
 }
 
-/* ---- the small problem ----------------------------------------------------------------------- */
-
-/* a_ij = 1 for i = j, z for |i - j| = 1 (below), conj(z) above: eigenvalues 1 + 2
- * |z| cos(k pi / (n + 1)). */
-Test(hermitian, chain_has_its_eigenvalues) {
-  enum { N = 40 };
-  const double complex z = 0.3 - 0.4 * I;
-  double complex a[N * N] = {0}, v[N * N];
-  double w[N];
-  qk_comm_t *comm;
-  rig_must(qk_comm_self_create(&comm, NULL), "comm", NULL);
-  for (int j = 0; j < N; j++) {
-    a[j * N + j] = 1;
-    if (j + 1 < N) a[j * N + j + 1] = z;
-    if (j > 0) a[j * N + j - 1] = conj(z);
-  }
-  memcpy(v, a, sizeof v);
-  cr_assert_eq(qk_hermitian_eigen(comm, N, v, w), QK_OK);
-  for (int k = 0; k < N; k++) {
-    cr_expect(fabs(w[k] - 1 - cos((N - k) * acos(-1) / (N + 1))) < 1e-13, "value %d", k);
-    double off = 0;
-    for (int i = 0; i < N; i++) {
-      double complex sum = -w[k] * v[k * N + i];
-      for (int j = 0; j < N; j++) sum += a[j * N + i] * v[k * N + j];
-      off += creal(sum * conj(sum));
-    }
-    cr_expect(sqrt(off) < 1e-13, "vector %d: %g", k, sqrt(off));
-  }
-  a[7] = NAN;
-  cr_expect_eq(qk_hermitian_eigen(comm, N, a, w), QK_BREAKDOWN);
-  qk_comm_destroy(comm);
-}
-
 /* ---- against the dense matrix ---------------------------------------------------------------- */
 
 static int parity_of(const int dims[4], int site) {
