@@ -101,7 +101,7 @@ static void account(qk_solver_t *s, int i, const qk_update_t *update, const plan
   const bool gained =
       update->taken && update->norm < (paid && plan->due[i] ? gain_of_run : gain) * w->best;
   slot->applications += !plan->last[i]; /* that of a check is counted there */
-  slot->applications += (plan->add[i] && !update->taken) + (s->params.deflation ? 2 : 0);
+  slot->applications += (plan->add[i] && !update->taken) + (qk_solver_deflation(s, i) ? 2 : 0);
   const bool counts = !update->taken || !plan->due[i] || paid;
   if (gained)
     w->stalls = 0;

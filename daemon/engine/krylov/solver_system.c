@@ -397,15 +397,19 @@ static void hand_over_running(const qk_solver_t *s, run_t run, const qk_update_t
     hand_over(s, part, f + (part.first - run.first));
 }
 
+/* Whether xs of slot i becomes another one. */
+static bool moves(const qk_solver_t *s, int i, fate_t fate) {
+  return fate != DROPPED || qk_solver_deflation(s, i);
+}
+
 /* With work fields: old, what xs was, and r. */
 static void update(qk_solver_t *s, run_t run, fate_t fate, qk_field_t *const old[],
                    qk_field_t *const r[], qk_update_t result[]) {
   double n2[QK_MAX_RHS];
   qk_field_t *xs[QK_RHS_TOGETHER] = {NULL};
-  const bool moved = fate != DROPPED || s->params.deflation;
   for (int k = 0; k < run.n; k++) {
     xs[k] = s->system[run.first + k].xs;
-    if (moved) copy(s, old[k], xs[k]);
+    if (moves(s, run.first + k, fate)) copy(s, old[k], xs[k]);
   }
   if (fate != DROPPED) add_corrections(s, run, xs);
   for (int k = 0; k < run.n; k++) {
@@ -416,6 +420,7 @@ static void update(qk_solver_t *s, run_t run, fate_t fate, qk_field_t *const old
   qk_solver_norms(s, n2);
   for (int k = 0; k < run.n; k++) {
     const int i = run.first + k;
+    const bool moved = moves(s, i, fate);
     qk_update_t *u = &result[i];
     if (u->ended) continue;
     u->norm = sqrt(n2[i]);

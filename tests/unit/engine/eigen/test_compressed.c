@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/base/mem.h"
 #include "daemon/engine/eigen/hermitian.h"
+#include "daemon/engine/krylov/solver.h"
 #include "tests/unit/engine/eigen/compressed_kit.h"
 #include "tests/unit/engine/eigen/deflation_kit.h"
 
@@ -159,6 +161,68 @@ Test(compressed, takes_the_space_of_its_vectors_out) {
     expect_deflated(&rig, d, QK_DOUBLE, 3, half ? 1e-2 : 1e-4);
     qk_deflation_destroy(d);
   }
+  rig_close(&rig);
+}
+
+/* ---- in a solver ----------------------------------------------------------------------------- */
+
+/* Slot i of flavour 1 or -1, which is without deflation; what it has done. */
+typedef struct slots {
+  int64_t iterations[2], applications[2];
+  double *x[2];
+} slots_t;
+
+static slots_t solve_both(qk_rig_t *rig, qk_deflation_t *d) {
+  const qk_solver_params_t p = {.method = "cg", .inner = QK_SINGLE, .nslot = 2, .deflation = d};
+  qk_solver_t *solver;
+  qk_err_t err = {0};
+  slots_t r;
+  double *b = rig_vector(rig);
+  rig_must(qk_solver_create(rig->op, rig->work, &p, &solver, &err), "solver", &err);
+  for (int i = 0; i < 2; i++) {
+    rig_random(rig, (uint64_t)i + 3, b);
+    rig_import(rig, qk_solver_rhs(solver, i), 0, b);
+    rig_must(qk_solver_set_flavour(solver, i, i ? -1 : 1), "flavour", NULL);
+    rig_must(qk_solver_fill(solver, i, 1e-10, 4000), "fill", NULL);
+  }
+  rig_run(solver);
+  for (int i = 0; i < 2; i++) {
+    const qk_slot_t *slot = qk_solver_slot(solver, i);
+    cr_expect_eq(slot->status, QK_OK);
+    r.iterations[i] = slot->iterations;
+    r.applications[i] = slot->applications;
+    r.x[i] = rig_vector(rig);
+    rig_export(rig, qk_solver_solution(solver, i), 0, r.x[i]);
+  }
+  qk_solver_destroy(solver);
+  qk_free(b);
+  return r;
+}
+
+/* Beside a slot that begins a new space at its updates, one of the other flavour goes on with its
+ * own: the same iterations and bits as without any deflation. */
+Test(compressed, leave_slots_without_deflation_as_they_are) {
+  static const qk_coherent_cut_t cut = {BASIS, {2, 2, 2, 2}};
+  qk_rig_t rig;
+  qk_deflation_t *d = NULL;
+  qk_err_t err = {0};
+  rig_open(&rig, NULL, "random:4x4x4x4:5", NULL);
+  rig_action(&rig, "twisted-clover;mass=-0.75;mu=0.01", -1);
+  qk_compressed_t *z = compressed_make(&rig, &cut, VECTORS, QK_SINGLE, 1e-5);
+  rig_must(qk_deflation_create_compressed(rig.op, rig.work, z, QK_SINGLE, &d, &err), "deflation",
+           &err);
+  rig_must(qk_deflation_prepare(d, 2), "prepare", NULL);
+  const slots_t alone = solve_both(&rig, NULL), beside = solve_both(&rig, d);
+  cr_expect(beside.iterations[0] < alone.iterations[0], "%lld iterations, %lld without",
+            (long long)beside.iterations[0], (long long)alone.iterations[0]);
+  cr_expect_eq(beside.iterations[1], alone.iterations[1]);
+  cr_expect_eq(beside.applications[1], alone.applications[1]);
+  cr_expect_eq(memcmp(beside.x[1], alone.x[1], rig_reals(&rig) * sizeof(double)), 0);
+  for (int i = 0; i < 2; i++) {
+    qk_free(alone.x[i]);
+    qk_free(beside.x[i]);
+  }
+  qk_deflation_destroy(d);
   rig_close(&rig);
 }
 
