@@ -3,8 +3,8 @@
 #include "daemon/base/mem.h"
 
 enum { B = QK_EIGEN_BLOCK };
-/* Products of two numbers in a call, but for one more unit: under a second of one core. */
-static const int64_t together = 1 << 28;
+/* Products of two numbers in a call, but for one more unit: a quarter of a second of one core. */
+static const int64_t together = 1 << 26;
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 

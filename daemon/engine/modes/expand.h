@@ -10,7 +10,8 @@
 
 /* As qk_kept_vector, of compressed vectors. Cost: the basis once, from host memory, and 2 order
  * applications of Mhat in double. Memory for a while: a vector in double and one in two floats a
- * number on the host, four of one right-hand side on the device. Collective. QK_NO_MEMORY,
+ * number on the host, three of one right-hand side on the device; work fields are in the room that
+ * the setup has planned for its solvers (setup/plan.c). Collective. QK_NO_MEMORY,
  * QK_DEVICE_MEMORY, QK_DEVICE_ERROR, QK_COMM_ERROR. */
 qk_status_t qk_expand(const qk_kept_t *kept, const qk_kept_pick_t *pick, const qk_field_t *field);
 

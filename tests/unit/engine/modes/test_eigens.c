@@ -179,3 +179,63 @@ Test(eigens, are_kept_under_their_name) {
   qk_eigens_destroy(eigens);
   close_load(&l);
 }
+
+/* ---- expansion ------------------------------------------------------------------------------- */
+
+static const qk_kept_t *make_compressed(qk_eigens_t *eigens) {
+  qk_eigens_done_t done;
+  qk_err_t err = {0};
+  const qk_kept_t *kept;
+  bool over = false;
+  qk_eigen_order_t order = an_order(NULL);
+  compress(&order);
+  cr_assert_eq(qk_eigens_begin(eigens, &order, &over, &done, &err), QK_OK);
+  while (!over) cr_assert_eq(qk_eigens_step(eigens, &over, &done, &err), QK_OK, "%s", err.text);
+  cr_assert_eq(done.verdict.code, QK_OK, "%s", done.verdict.text);
+  cr_assert_eq(qk_eigens_find(eigens, "low", &kept, &err), QK_OK);
+  return kept;
+}
+
+/* Handles of work fields stay on the host after the first one, and nothing else. */
+static void expand_all(const loaded_t *l, const qk_kept_t *kept, const qk_field_t *field) {
+  const int64_t device = l->setup->ops->allocated(l->setup->ctx);
+  int64_t host = 0;
+  for (int n = 0; n < kept->h.problem.count; n++)
+    for (int k = 0; k < kept->h.vectors; k++) {
+      const qk_kept_pick_t pick = {.n = n, .vector = k};
+      qk_err_t err = {0};
+      cr_assert_eq(qk_kept_vector(kept, &pick, field, &err), QK_OK, "%s", err.text);
+      cr_expect_eq(l->setup->ops->allocated(l->setup->ctx), device, "device memory stays");
+      if (host) cr_expect_eq(qk_mem_bytes(), host, "host memory stays");
+      host = qk_mem_bytes();
+    }
+}
+
+/* Work fields are in the room that was planned for the solvers, whatever the operator has of slices
+ * and flavours, and with slots that need little of it; all else is given back. */
+Test(eigens, expansion_stays_in_the_room_of_the_solvers) {
+  static const char *const action[] = {"wilson;mass=-0.2", "doublet;mass=-0.1;mu=0.2;epsilon=0.15",
+                                       "moebius;mass=0.1;M5=1.4;Ls=4;b=1.5;c=0.5"};
+  static const char *const solver[] = {"cg", "gcr", "bicgstab"};
+  for (int i = 0; i < 9; i++) {
+    const bool five = i / 3 == 2;
+    if (five && i % 3 > 0) continue; /* it has CG alone */
+    qk_load_t load = a_load("builtin:weak:4x4x2x4:1", solver[i % 3], QK_SINGLE, 1 + i % 2);
+    load.values = values_of(action[i / 3]);
+    loaded_t l = must_load(&load);
+    qk_eigens_t *eigens = NULL;
+    qk_field_t *field;
+    qk_geom_t geom = l.setup->geom;
+    qk_device_t dev = l.setup->dev;
+    qk_err_t err = {0};
+    geom.inner = geom.ls = 1; /* of a source that is one vector */
+    dev.geom = &geom;
+    cr_assert_eq(qk_eigens_create(l.setup, l.port->wire, &eigens, &err), QK_OK);
+    const qk_kept_t *kept = make_compressed(eigens);
+    cr_assert_eq(qk_field_create(&dev, QK_DOUBLE, 1, QK_FULL, &field), QK_OK);
+    expand_all(&l, kept, field);
+    qk_field_destroy(field);
+    qk_eigens_destroy(eigens);
+    close_load(&l);
+  }
+}
