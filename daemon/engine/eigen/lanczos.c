@@ -386,7 +386,8 @@ qk_status_t qk_lanczos_resume(qk_lanczos_t *l, const qk_lanczos_state_t *state, 
                               qk_err_t *err) {
   const int n = (state->nblock - 1) * B;
   if ((state->nblock != 1 && state->nblock != l->keep + 1) || state->order < 2 ||
-      state->order > QK_LANCZOS_ORDER_MAX || !(state->window > 0 && state->window < state->top))
+      state->order % 2 != 0 || state->order > QK_LANCZOS_ORDER_MAX ||
+      !(state->window > 0 && state->window < state->top))
     return qk_fail(err, QK_BAD_ARGUMENT, "state of %d blocks, order %d, window %g of %g",
                    state->nblock, state->order, state->window, state->top);
   l->p.window = state->window;

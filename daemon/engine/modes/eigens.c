@@ -353,7 +353,8 @@ static qk_status_t start(qk_eigens_t *s, qk_err_t *err) {
 /* What the file begins with says what is read, and into what. */
 static qk_status_t open_file(qk_eigens_t *s, qk_err_t *err) {
   qk_status_t status = qk_eigens_open_file(s, err);
-  if (status == QK_OK && !s->job.h.complete && !s->job.made) status = start_lanczos(s, err);
+  if (status == QK_OK && !s->job.h.complete && !s->job.made)
+    status = qk_eigens_as_damage(start_lanczos(s, err), err);
   if (status == QK_OK && s->job.lanczos && s->job.h.state.nblock > qk_lanczos_kept(s->job.lanczos))
     status = qk_fail(err, QK_BAD_FORMAT, "%s: a state of %d blocks", s->job.order.file,
                      s->job.h.state.nblock);

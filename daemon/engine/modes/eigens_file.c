@@ -179,9 +179,16 @@ static void go_on_with_slices(qk_eigens_t *s) {
     qk_info("eigen", "%s goes on from time slice %d", j->order.name, j->h.state.done);
 }
 
+qk_status_t qk_eigens_as_damage(qk_status_t status, qk_err_t *err) {
+  if (status != QK_BAD_ARGUMENT) return status;
+  qk_err_prefix(err, "a state that no iteration is in");
+  return err->code = QK_BAD_FORMAT;
+}
+
 static qk_status_t go_on_with_lanczos(qk_eigens_t *s, qk_err_t *err) {
   qk_eigens_job_t *j = &s->job;
-  const qk_status_t status = qk_lanczos_resume(j->lanczos, &j->h.state, j->number, err);
+  const qk_status_t status =
+      qk_eigens_as_damage(qk_lanczos_resume(j->lanczos, &j->h.state, j->number, err), err);
   if (status == QK_OK && qk_eigens_is_first(s))
     qk_info("eigen", "%s goes on from restart %d", j->order.name, j->h.state.restarts);
   return status;

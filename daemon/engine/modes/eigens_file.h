@@ -19,6 +19,8 @@ qk_status_t qk_eigens_write_block(qk_eigens_t *s, bool *written);
 qk_status_t qk_eigens_there(const qk_eigens_t *s, bool *is);
 /* What stands in a file that is not another's, but cannot be used. */
 bool qk_eigens_is_damage(qk_status_t status);
+/* Of an iteration that is made from a file: numbers that it refuses are damage. */
+qk_status_t qk_eigens_as_damage(qk_status_t status, qk_err_t *err);
 /* A file that is there; one of something else is refused. It goes into what is made, which is then
  * there, or into Lanczos, which the caller creates. */
 qk_status_t qk_eigens_open_file(qk_eigens_t *s, qk_err_t *err);

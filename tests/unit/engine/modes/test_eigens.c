@@ -180,6 +180,156 @@ Test(eigens, are_kept_under_their_name) {
   close_load(&l);
 }
 
+/* ---- damaged states -------------------------------------------------------------------------- */
+
+typedef struct file {
+  uint8_t *bytes;
+  size_t size;
+  qk_eigen_header_t h;
+} file_t;
+
+static bool read_file(const char *path, file_t *f) {
+  FILE *in = fopen(path, "rb");
+  qk_err_t err = {0};
+  struct stat st;
+  if (!in) return false;
+  cr_assert_eq(stat(path, &st), 0);
+  *f = (file_t){.size = (size_t)st.st_size, .bytes = malloc((size_t)st.st_size)};
+  cr_assert_eq(fread(f->bytes, 1, f->size, in), f->size);
+  fclose(in);
+  cr_assert_eq(qk_eigen_header_decode(f->bytes, &f->h, &err), QK_OK, "%s", err.text);
+  return true;
+}
+
+static void write_file(const char *path, const uint8_t *bytes, size_t size) {
+  FILE *out = fopen(path, "wb");
+  cr_assert_not_null(out);
+  cr_assert_eq(fwrite(bytes, 1, size, out), size);
+  cr_assert_eq(fclose(out), 0);
+}
+
+/* The first state that has a basis, of a computation that is left alone then. */
+static file_t make_state(loaded_t *l, const qk_eigen_order_t *order) {
+  qk_eigens_t *eigens = NULL;
+  qk_eigens_done_t done;
+  qk_err_t err = {0};
+  file_t f = {NULL};
+  bool over = false;
+  cr_assert_eq(qk_eigens_create(l->setup, l->port->wire, &eigens, &err), QK_OK);
+  cr_assert_eq(qk_eigens_begin(eigens, order, &over, &done, &err), QK_OK);
+  while (!over && !f.h.based) {
+    free(f.bytes);
+    f = (file_t){NULL};
+    cr_assert_eq(qk_eigens_step(eigens, &over, &done, &err), QK_OK);
+    read_file(order->file, &f);
+  }
+  cr_assert(f.h.based && !f.h.complete, "there is no state with a basis");
+  qk_eigens_destroy(eigens);
+  return f;
+}
+
+/* What a whole computation says, and one from the state; how a damaged state is called. */
+typedef struct case_ {
+  loaded_t l;
+  qk_eigen_order_t order;
+  qk_eigens_done_t plain, resumed;
+  file_t state;
+} case_t;
+
+/* It is computed from the beginning, with the same result, and where only the file will do it is
+ * said what is wrong with it. */
+static void expect_anew(case_t *c, const uint8_t *bytes, size_t size, const char *what, size_t at) {
+  qk_eigens_done_t done;
+  c->order.restore = true;
+  write_file(c->order.file, bytes, size);
+  const qk_status_t status = life(&c->l, &c->order, &done);
+  cr_expect(status == QK_BAD_FORMAT || status == QK_BAD_CHECKSUM || status == QK_TRUNCATED,
+            "%s %zu: %s: %s", what, at, qk_status_name(status), done.verdict.text);
+  cr_expect(done.verdict.text[0], "%s %zu: no words", what, at);
+  c->order.restore = false;
+  cr_assert_eq(life(&c->l, &c->order, &done), QK_OK, "%s %zu: %s", what, at, done.verdict.text);
+  cr_expect_eq(done.applications, c->plain.applications, "%s %zu: it went on", what, at);
+  cr_expect_eq(done.lowest, c->plain.lowest);
+  cr_expect_eq(done.highest, c->plain.highest);
+}
+
+static void open_case(case_t *c, place_t *p) {
+  make_place(p);
+  *c = (case_t){.l = a_setup(), .order = an_order(p->file)};
+  compress(&c->order);
+  cr_assert_eq(life(&c->l, &c->order, &c->plain), QK_OK, "%s", c->plain.verdict.text);
+  unlink(p->file);
+  c->state = make_state(&c->l, &c->order);
+  cr_assert_eq(life(&c->l, &c->order, &c->resumed), QK_OK, "%s", c->resumed.verdict.text);
+  cr_expect(c->resumed.lowest == c->plain.lowest && c->resumed.highest == c->plain.highest);
+  cr_assert_lt(c->resumed.applications, c->plain.applications);
+}
+
+static void close_case(case_t *c, const place_t *p) {
+  free(c->state.bytes);
+  close_load(&c->l);
+  remove_place(p);
+}
+
+Test(eigens, begin_anew_from_a_state_that_is_cut_short) {
+  case_t c;
+  place_t p;
+  open_case(&c, &p);
+  const file_t *f = &c.state;
+  for (int b = 0; b <= f->h.nblock; b++)
+    for (int less = 0; less < 2; less++) {
+      const size_t end = (size_t)qk_eigen_block_at(&f->h, b) - (size_t)less;
+      if (end < f->size) expect_anew(&c, f->bytes, end, "cut at", end);
+    }
+  for (size_t end = 0; end < QK_EIGEN_HEADER_BYTES + 600; end += 1711)
+    expect_anew(&c, f->bytes, end, "cut at", end);
+  close_case(&c, &p);
+}
+
+/* In the header, in the table and in each block, but for the version, whose other numbers are of
+ * programs to come, and zeros behind the table. */
+Test(eigens, begin_anew_from_a_state_with_a_flipped_bit) {
+  case_t c;
+  place_t p;
+  open_case(&c, &p);
+  const file_t *f = &c.state;
+  const size_t table = QK_EIGEN_HEADER_BYTES + 8 * ((size_t)f->h.numbers + (size_t)f->h.nblock + 1);
+  for (size_t at = 3; at < f->size; at += at < table ? 487 : 3989) {
+    if ((at >= 8 && at < 12) || (at >= table && at < (size_t)qk_eigen_block_at(&f->h, 0))) continue;
+    f->bytes[at] ^= 0x10;
+    expect_anew(&c, f->bytes, f->size, "flipped at", at);
+    f->bytes[at] ^= 0x10;
+  }
+  close_case(&c, &p);
+}
+
+/* Headers that are whole, and say what cannot be: sizes, and numbers of an iteration. */
+Test(eigens, begin_anew_from_a_state_that_says_what_cannot_be) {
+  case_t c;
+  place_t p;
+  open_case(&c, &p);
+  uint8_t *bytes = malloc(c.state.size + 1);
+  for (size_t k = 0; k < 9; k++) {
+    qk_eigen_header_t h = c.state.h;
+    size_t size = c.state.size;
+    if (k == 0) h.nblock++;
+    if (k == 1) h.numbers += 8, h.nblock++;
+    if (k == 2) h.numbers -= 8, h.nblock--;
+    if (k == 3) h.based = false;
+    if (k == 4) h.state.window = -1;
+    if (k == 5) h.state.order = 3;
+    if (k == 6) h.state.window = 2 * h.state.top;
+    if (k == 7) h.smoother.order = 66;
+    if (k == 8) size++;
+    memcpy(bytes, c.state.bytes, c.state.size);
+    bytes[c.state.size] = 0;
+    qk_eigen_header_encode(&h, bytes);
+    expect_anew(&c, bytes, size, "header", k);
+  }
+  free(bytes);
+  close_case(&c, &p);
+}
+
 /* ---- expansion ------------------------------------------------------------------------------- */
 
 static const qk_kept_t *make_compressed(qk_eigens_t *eigens) {
