@@ -90,7 +90,7 @@ run_check() { # index name command...
   if [ $status -ne 0 ]; then
     verdict="FAILED ($status)"
     printf -- '--- %s\n%s\n' "$name" "$(tail -n 40 "$log/$i.out")"
-  elif grep -qE '^\[SKIP\]|Tested: 0 ' "$log/$i.out"; then
+  elif grep -qE '^\[SKIP\]|Tested: 0 |^1\.\.0 # SKIP' "$log/$i.out"; then
     verdict=skipped
   else
     verdict="passed $(sed -n 's/.*Tested: \([0-9]*\) | Passing: \([0-9]*\).*/\2 of \1/p' "$log/$i.out")"
@@ -180,6 +180,11 @@ else
   note 'programs: GPU against CPU' skipped 0
 fi
 quark_engine=$(installed quark-engine)
+if [ -n "$quark_engine" ] && [ -n "$quark_gauge" ] && [ -n "${QK_PYTHON:-}" ]; then
+  check 'five dimensions: GPU against CPU' "$QK_PYTHON" "$source_root/tests/integ/engine/test_engine_five_backend.py" "$quark_engine" "$quark_gauge" 1
+else
+  note 'five dimensions: GPU against CPU' skipped 0
+fi
 if [ -n "$quarkd" ] && [ -n "$quarkctl" ] && [ -n "$quark_engine" ]; then
   check 'quarkctl selftest' "$quarkctl" selftest --quarkd "$quarkd" --engine "$quark_engine"
 else
