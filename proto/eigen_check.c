@@ -47,6 +47,15 @@ qk_status_t qk_eigen_check_name(const char *what, const char *name, char why[QK_
                 what, n, QK_EIGEN_NAME_MAX);
 }
 
+qk_status_t qk_eigen_check_new_name(const char *name, char why[QK_WHY]) {
+  const qk_status_t status = qk_eigen_check_name("name", name, why);
+  if (status != QK_OK || name[strspn(name, "0123456789")] != '\0') return status;
+  return refuse(why, QK_BAD_ARGUMENT,
+                "name = %s: all digits, which --deflate takes for a number of vectors: a letter, "
+                "'.', '_' or '-' is needed",
+                name);
+}
+
 /* The dimension of the space that the vectors are in. */
 static uint64_t dimension(const Quark__EigenProblem *p, const qk_shape_t *shape) {
   const uint64_t sites = qk_shape_sites(shape);

@@ -158,16 +158,8 @@ static void take_detach(const struct argp_state *state, const char *name, char *
 }
 
 #define AT(member) offsetof(ctl_solve_options_t, member)
-static const qk_option_row_t rows[] = {
+static const qk_option_row_t few_rows[] = {
     {"out", QK_OPTION_TEXT, AT(out), "FILE", .help = "file for the solutions (required)"},
-    {"format", QK_OPTION_TAKEN, .form = "hdf5|scidac|usqcd", .take = take_format,
-     .help = "propagator, sequential, solve, apply: format of --out: scidac as Chroma, usqcd as "
-             "MILC has "
-             "propagators (scidac for names that end in .lime or .scidac, else hdf5)"},
-    {"sink", QK_OPTION_TAKEN, .form = "FILE", .take = take_sink,
-     .help =
-         "propagator, sequential, solve, apply: file:PATH[,offset=N] instead of --out; the daemon "
-         "writes the fields to this file, in the format of the data channel"},
     {"tol", QK_OPTION_TAKEN, .form = "TOL", .take = take_tol,
      .help = "relative residual |b - M x| / |b| to reach (1e-10; none with --tol-abs or --tol-hq)"},
     {"tol-abs", QK_OPTION_TAKEN, .form = "TOL", .take = take_tol_abs,
@@ -191,6 +183,25 @@ static const qk_option_row_t rows[] = {
     {"flavour", QK_OPTION_TAKEN, .form = "+1|-1", .take = take_flavour,
      .help = "of the two operators of a setup whose action has flavours (twisted mass) the one to "
              "solve with (+1)"},
+    {"progress", QK_OPTION_FLAG, AT(progress),
+     .help = "show progress even if stderr is not a terminal"},
+    {"client", QK_OPTION_TAKEN, .form = "ID", .take = take_client,
+     .help = "client id, 32 hexadecimal digits, for quarkctl cancel (random)"},
+    {NULL, QK_OPTION_TABLE, AT(common), .table = &ctl_common_table},
+    {0},
+};
+
+const qk_option_table_t ctl_solve_few_table = {.row = few_rows, .group = 10, .finish = finish};
+
+static const qk_option_row_t rows[] = {
+    {"format", QK_OPTION_TAKEN, .form = "hdf5|scidac|usqcd", .take = take_format,
+     .help = "propagator, sequential, solve, apply: format of --out: scidac as Chroma, usqcd as "
+             "MILC has "
+             "propagators (scidac for names that end in .lime or .scidac, else hdf5)"},
+    {"sink", QK_OPTION_TAKEN, .form = "FILE", .take = take_sink,
+     .help =
+         "propagator, sequential, solve, apply: file:PATH[,offset=N] instead of --out; the daemon "
+         "writes the fields to this file, in the format of the data channel"},
     {"five-d", QK_OPTION_FLAG, AT(params.five_d),
      .help = "propagator, solve: of domain wall fermions the solution of M x = b on all slices of "
              "the fifth dimension, and --in of such fields; HDF5 only"},
@@ -199,19 +210,15 @@ static const qk_option_row_t rows[] = {
     {"smear-links", QK_OPTION_TAKEN, .form = "SMEARING", .take = take_links,
      .help = "smearing of the links that --smear uses: ape:ALPHA,STEPS[,4d], stout:RHO,STEPS[,4d] "
              "or hyp:A1,A2,A3[,STEPS]"},
-    {"progress", QK_OPTION_FLAG, AT(progress),
-     .help = "show progress even if stderr is not a terminal"},
-    {"client", QK_OPTION_TAKEN, .form = "ID", .take = take_client,
-     .help = "client id, 32 hexadecimal digits, for quarkctl cancel (random)"},
     {"detach", QK_OPTION_TAKEN, .form = "SECONDS", .take = take_detach,
      .flags = OPTION_ARG_OPTIONAL,
      .help = "propagator, solve: return once the daemon has all data; quarkctl fetch OUT.ticket "
              "gets the solutions later, within SECONDS after the last one has ended (86400)"},
-    {NULL, QK_OPTION_TABLE, AT(common), .table = &ctl_common_table},
+    {NULL, QK_OPTION_TABLE, 0, .table = &ctl_solve_few_table},
     {0},
 };
 
-const qk_option_table_t ctl_solve_table = {.row = rows, .group = 10, .finish = finish};
+const qk_option_table_t ctl_solve_table = {.row = rows, .group = 10};
 
 void ctl_solve_options_init(ctl_solve_options_t *o) {
   *o = (ctl_solve_options_t){0};

@@ -34,6 +34,8 @@ typedef struct ctl_solve_options {
 } ctl_solve_options_t;
 
 extern const qk_option_table_t ctl_solve_table; /* its values are a ctl_solve_options_t */
+/* Of commands that make no fields of solutions: without forms of files, smearing and --detach. */
+extern const qk_option_table_t ctl_solve_few_table;
 void ctl_solve_options_init(ctl_solve_options_t *options);
 /* Parses a Gaussian smearing, or exits with a usage error. */
 void ctl_smearing(const struct argp_state *state, const char *name, const char *text,

@@ -68,8 +68,6 @@ static void finish(const struct argp_state *state, void *values) {
   const options_t *o = values;
   if (!o->vectors || (!o->every && o->n == 0))
     argp_error(state, "--vectors and --t-sources are required");
-  if (o->solve.params.smear.steps)
-    argp_error(state, "--smear: the sources are eigenvectors, and are not smeared");
 }
 
 static const qk_option_row_t rows[] = {
@@ -80,7 +78,7 @@ static const qk_option_row_t rows[] = {
      .help = "time slices of the sources (required)"},
     {"count", QK_OPTION_UINT32, offsetof(options_t, count), "N", .min = 1,
      .max = QK_EIGEN_COUNT_MAX, .help = "the lowest N vectors of each time slice (all)"},
-    {NULL, QK_OPTION_TABLE, offsetof(options_t, solve), .table = &ctl_solve_table},
+    {NULL, QK_OPTION_TABLE, offsetof(options_t, solve), .table = &ctl_solve_few_table},
     {0},
 };
 static const qk_option_table_t table = {.row = rows, .group = 1, .finish = finish};

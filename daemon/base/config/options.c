@@ -49,9 +49,9 @@ static void add_finish(line_t *line, qk_option_finish_fn *ask, void *values) {
   line->finish[line->finishes++].values = values;
 }
 
-/* Tables hold tables two deep: those of a command, and what these share. */
+/* Tables hold tables: of a command, what it shares with others of its kind, and that with all. */
 static void add_rows(line_t *line, const qk_option_table_t *table, char *values, int depth) {
-  QK_ASSERT(depth < 4);
+  QK_ASSERT(depth < 5);
   for (const qk_option_row_t *row = table->row; row->type != QK_OPTION_END; row++)
     if (row->type == QK_OPTION_TABLE)
       add_rows(line, row->table, values + row->offset, depth + 1);

@@ -34,6 +34,11 @@ Test(eigen_check, names_are_those_of_setups) {
     cr_expect_eq(qk_eigen_check_name("name", good[i], why), QK_OK, "%s: %s", good[i], why);
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
     cr_expect_eq(qk_eigen_check_name("name", bad[i], why), QK_BAD_ARGUMENT, "%s", bad[i]);
+  for (size_t i = 0; i < sizeof good / sizeof *good; i++)
+    cr_expect_eq(qk_eigen_check_new_name(good[i], why), i == 1 ? QK_BAD_ARGUMENT : QK_OK);
+  cr_expect_eq(qk_eigen_check_new_name("48", why), QK_BAD_ARGUMENT);
+  cr_expect_str_eq(why, "name = 48: all digits, which --deflate takes for a number of vectors: a "
+                        "letter, '.', '_' or '-' is needed");
   memset(long_name, 'x', sizeof long_name);
   long_name[QK_EIGEN_NAME_MAX + 1] = '\0';
   cr_expect_eq(qk_eigen_check_name("name", long_name, why), QK_BAD_ARGUMENT);
