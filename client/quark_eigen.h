@@ -131,6 +131,7 @@ typedef struct quark_eigen_report {
   double tol, lowest, highest, residual, seconds; /* residual: the largest; seconds: they took */
   uint64_t device_bytes, host_bytes;              /* of all ranks */
   uint32_t basis, block[4];                       /* of compressed ones; else 0 */
+  char unwritten[160]; /* why they are on no disk, and go with their engine; "": nothing is wrong */
 } quark_eigen_report_t;
 
 enum { QUARK_EIGEN_NAMES = 16 };

@@ -31,6 +31,7 @@ static void read_one(quark_eigen_report_t *r, const Quark__EigenReport *m) {
   snprintf(r->name, sizeof r->name, "%s", m->name);
   snprintf(r->user, sizeof r->user, "%s", m->user ? m->user : "");
   snprintf(r->field, sizeof r->field, "%s", m->field ? m->field : "");
+  snprintf(r->unwritten, sizeof r->unwritten, "%s", m->unwritten ? m->unwritten : "");
 }
 
 void quark__eigen_read_locked(quark_connection_t *conn, const Quark__SetupReport *m) {

@@ -174,13 +174,14 @@ static json_t *basis_json(const quark_eigen_report_t *r) {
 
 static json_t *report_json(const quark_eigen_report_t *r) {
   const char *kind = quark_eigen_kind_name(r->kind);
-  return json_pack("{s:s, s:s, s:s, s:I, s:o, s:s, s:o, s:o, s:o, s:o, s:I, s:I, s:o, s:o}", "name",
-                   r->name, "state", state_name(r->state), "kind", kind ? kind : "?", "count",
-                   (json_int_t)r->count, "tol", ctl_number(r->tol), "user", r->user, "lowest",
-                   ctl_number(r->lowest), "highest", ctl_number(r->highest), "residual",
+  return json_pack("{s:s, s:s, s:s, s:I, s:o, s:s, s:o, s:o, s:o, s:o, s:I, s:I, s:o, s:o, s:o}",
+                   "name", r->name, "state", state_name(r->state), "kind", kind ? kind : "?",
+                   "count", (json_int_t)r->count, "tol", ctl_number(r->tol), "user", r->user,
+                   "lowest", ctl_number(r->lowest), "highest", ctl_number(r->highest), "residual",
                    ctl_number(r->residual), "seconds", ctl_number(r->seconds), "device_bytes",
                    (json_int_t)r->device_bytes, "host_bytes", (json_int_t)r->host_bytes, "field",
-                   *r->field ? json_string(r->field) : json_null(), "basis", basis_json(r));
+                   *r->field ? json_string(r->field) : json_null(), "basis", basis_json(r),
+                   "unwritten", *r->unwritten ? json_string(r->unwritten) : json_null());
 }
 
 static void print_report(const quark_eigen_report_t *r) {
@@ -195,7 +196,9 @@ static void print_report(const quark_eigen_report_t *r) {
   if (r->basis > 0)
     printf("   in a basis of %u, blocks %ux%ux%ux%u", r->basis, r->block[0], r->block[1],
            r->block[2], r->block[3]);
-  printf("%s%s\n", *r->user ? "   " : "", r->user);
+  printf("%s%s", *r->user ? "   " : "", r->user);
+  if (*r->unwritten) printf("   on no disk, and lost with their engine: %s", r->unwritten);
+  printf("\n");
 }
 
 static json_t *values_json(const found_t *f) {

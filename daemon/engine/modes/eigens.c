@@ -1,6 +1,7 @@
 #include "daemon/engine/modes/eigens.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -110,6 +111,7 @@ static qk_status_t conclude(qk_eigens_t *s, const qk_kept_t *v, bool *over, qk_e
   if (status != QK_OK) return fail(s, status, &why, over, done, err);
   begin_done(s, done);
   tell(s, v, done);
+  snprintf(done->unwritten, sizeof done->unwritten, "%s", s->job.unwritten);
   clear(s);
   *over = true;
   return QK_OK;

@@ -25,12 +25,15 @@ qk_status_t qk_eigens_create(qk_loaded_t *setup, qk_wire_t *wire, qk_eigens_t **
                              qk_err_t *err);
 void qk_eigens_destroy(qk_eigens_t *eigens); /* NULL-safe; files stay */
 
+enum { QK_EIGEN_WHY = 160 };
+
 typedef struct qk_eigens_done {
   uint64_t serial;
   qk_err_t verdict; /* code QK_OK: the rest is set */
   double seconds, lowest, highest, residual;
   int restarts;
   int64_t applications, host_bytes; /* of all ranks */
+  char unwritten[QK_EIGEN_WHY];     /* why their file could not be written, on rank 0; "": it was */
 } qk_eigens_done_t;
 
 /* *over: it has ended at once, and *done says how. While none is under way. */

@@ -1,5 +1,6 @@
 #include "daemon/engine/modes/eigens_file.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -35,6 +36,7 @@ void qk_eigens_describe_basis(const qk_eigens_t *s, qk_eigen_header_t *h) {
 static void give_up_file(qk_eigens_t *s, const qk_err_t *why) {
   if (qk_eigens_is_first(s))
     qk_warn("eigen", "%s is not written: %s", s->job.order.name, why->text);
+  snprintf(s->job.unwritten, sizeof s->job.unwritten, "%.*s", QK_EIGEN_WHY - 1, why->text);
   s->job.writer = NULL;
 }
 
@@ -125,6 +127,7 @@ qk_status_t qk_eigens_write_block(qk_eigens_t *s, bool *written) {
     status = qk_eigen_writer_close(j->writer, j->made->number, &why);
     j->writer = NULL;
     *written = true;
+    if (status == QK_OK) j->unwritten[0] = '\0'; /* whatever became of states */
   }
   if (status == QK_OK || qk_eigens_loses_process(status)) return status;
   give_up_file(s, &why);

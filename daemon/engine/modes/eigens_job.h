@@ -47,6 +47,7 @@ typedef struct qk_eigens_job {
   int block;   /* the next one */
   int64_t applications_before;
   qk_kept_t *made;
+  char unwritten[QK_EIGEN_WHY]; /* why the file is not written; "": nothing is wrong with it */
 } qk_eigens_job_t;
 
 struct qk_eigens {

@@ -336,6 +336,7 @@ qk_status_t qk_report_eigen_done(qk_channel_t *channel, const qk_eigens_done_t *
   body.applications = (uint64_t)done->applications;
   body.has_device_bytes = body.has_host_bytes = good;
   body.host_bytes = (uint64_t)done->host_bytes;
+  body.unwritten = good && done->unwritten[0] ? (char *)done->unwritten : NULL;
   return send_if(channel, &ENVELOPE(EIGEN_DONE, eigen_done, &body));
 }
 

@@ -500,6 +500,7 @@ void qk_eigen_measure(qk_eigen_set_t *set, const Quark__Engine__EigenDone *done)
   set->seconds = done->seconds;
   set->device_bytes = done->device_bytes;
   set->host_bytes = done->host_bytes;
+  snprintf(set->unwritten, sizeof set->unwritten, "%s", done->unwritten ? done->unwritten : "");
 }
 
 void qk_eigen_returned(qk_setup_t *setup, const Quark__Engine__EigenDone *done) {

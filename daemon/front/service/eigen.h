@@ -25,6 +25,7 @@ typedef struct qk_eigen_set {
   bool measured;     /* what follows is known */
   double lowest, highest, residual, seconds;
   uint64_t device_bytes, host_bytes;
+  char unwritten[160]; /* why it is on no disk; "": it is, or there is no state folder */
 } qk_eigen_set_t;
 
 /* NULL: the setup has none of this name. */

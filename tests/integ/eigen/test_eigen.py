@@ -87,6 +87,25 @@ def a_killed_engine_gives_them_back(case):
 
 
 @tap.test
+def what_could_not_be_written_says_so(case):
+    """The name of its file is taken: the vectors are there until their engine ends."""
+    with tempfile.TemporaryDirectory(prefix='qk-eigen-') as state, case.daemon('--solver=cg', '--state=' + state) as d:
+        d.wait_listening()
+        with quarkd.connect(d.endpoint) as q:
+            q.eigen('low', COUNT, tol=1e-6).drop()
+            path = os.path.join(state, 'eigen', 'main+low.tmp')
+            os.mkdir(path)
+            q.eigen('low', COUNT, tol=1e-6)
+            q.eigen('more', COUNT, tol=1e-6)
+            low, more = sorted(q.eigen_list(), key=lambda r: r.name)
+            assert low.state == 'kept' and low.unwritten and not more.unwritten, (low, more)
+            text = case.ctl('eigen', '--list', endpoint=d.endpoint).out
+            assert text.count('on no disk, and lost with their engine: ' + low.unwritten) == 1, text
+            assert 'unwritten' in case.ctl('eigen', '--list', '--json', endpoint=d.endpoint).out
+            os.rmdir(path)
+
+
+@tap.test
 def compressed_ones_are_kept_as_a_basis_and_coefficients(case):
     """Where whole ones are too large; expanded when they are fetched, again after the engine was lost, and for solves to begin with."""
     count, basis, block = 48, 16, (2, 2, 2, 4)

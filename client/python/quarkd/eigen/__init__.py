@@ -51,13 +51,14 @@ class EigenReport:
     field: str  # 'digest:' and 16 digits of what a client sent; '': they were computed
     basis: int = 0  # vectors of the basis of compressed ones; 0: they are whole ...
     block: Tuple[int, int, int, int] = (0, 0, 0, 0)  # ... and extents of its blocks in x, y, z, t
+    unwritten: str = ''  # why they are on no disk, and go with their engine; '': nothing is wrong
 
     @classmethod
     def of(cls, r: Any) -> EigenReport:
         kind = next((k for k, v in KINDS.items() if v == r.kind), '?')
         return cls(ffi.string(r.name).decode(), STATES[r.state], kind, r.count, r.tol, ffi.string(r.user).decode('utf-8', 'replace'), r.lowest, r.highest,
                    r.residual, r.seconds, r.device_bytes, r.host_bytes, ffi.string(r.field).decode(), r.basis,
-                   (r.block[0], r.block[1], r.block[2], r.block[3]))
+                   (r.block[0], r.block[1], r.block[2], r.block[3]), ffi.string(r.unwritten).decode('utf-8', 'replace'))
 
 
 @dataclass(frozen=True)
