@@ -20,8 +20,8 @@ qk_status_t qk_eigen_check(const Quark__EigenProblem *problem, const qk_shape_t 
                            char why[QK_WHY]);
 /* The same of a name alone; what: the field. */
 qk_status_t qk_eigen_check_name(const char *what, const char *name, char why[QK_WHY]);
-/* Of vectors that are to be made: not all digits, as where a name or a number is asked for (deflate)
- * that is a number. Some of before have such names. */
+/* Of vectors that are to be made: not all digits, as where a name or a number is asked for
+ * (deflate) that is a number. Some of before have such names. */
 qk_status_t qk_eigen_check_new_name(const char *name, char why[QK_WHY]);
 
 /* Eigenvalues of a legal problem: its count, LAPLACIAN: that of each time slice, [t][n]. */

@@ -117,8 +117,8 @@ static void put_columns(qk_lanczos_basis_t *k, int rows, int columns_left, const
   put(k, room, (size_t)rows * B * sizeof *room);
 }
 
-/* What becomes of the basis, and the part of it that is worked on: some sites of all blocks, the new
- * ones first beside them, then in their place. */
+/* What becomes of the basis, and the part of it that is worked on: some sites of all blocks, the
+ * new ones first beside them, then in their place. */
 typedef struct part {
   int nblock, made;
   int columns, ldq;
@@ -132,8 +132,8 @@ static void cut_part(const qk_lanczos_basis_t *k, part_t *p, int64_t first, int6
   p->bytes = sites * QK_TILE * 2 * p->old[0].v.ncomp * qk_prec_bytes(k->prec);
 }
 
-/* The new block b beside the old ones. A last block of which not all columns are replaced keeps none
- * of the others: nobody asks for them. */
+/* The new block b beside the old ones. A last block of which not all columns are replaced keeps
+ * none of the others: nobody asks for them. */
 static qk_field_t new_block(const qk_lanczos_basis_t *k, const part_t *p, int b) {
   qk_field_t now = p->old[b];
   now.v.data = (char *)k->pieces + b * p->bytes;

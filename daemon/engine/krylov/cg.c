@@ -74,8 +74,9 @@ static void cg_start(qk_solver_t *s, const uint8_t *mask) {
 }
 
 /* An update keeps the space, but of slots whose deflation is by compressed vectors: p, which is
- * conjugate to those before, is not so to what has changed r by more than rounding. On a thermalised
- * 8^4 (16 vectors and 32 compressed ones) a solve then takes 84 iterations in place of 136. */
+ * conjugate to those before, is not so to what has changed r by more than rounding. On a
+ * thermalised 8^4 (16 vectors and 32 compressed ones) a solve then takes 84 iterations in place of
+ * 136. */
 static void cg_replaced(qk_solver_t *s, const uint8_t *mask) {
   uint8_t anew[QK_MAX_RHS] = {0};
   for (int i = 0; i < s->nslot; i++) {

@@ -142,11 +142,12 @@ static int64_t solver_bytes(const qk_plan_input_t *in, const qk_geom_t *geom, in
  * are updated: two halves in double for each contiguous column, or for one; beside them the right-
  * hand side, where the source has fewer dimensions, and an odd half inside the operator; or b - M x
  * of the final check, and as much for measures of parities and of heavy quarks, or for an operator
- * on several vectors. While a compressed eigenvector is made whole (modes/expand.h): three halves of
- * its polynomial, and what an application of M^+ M takes. In five dimensions, when a slot ends: two
- * fields of twelve columns that sums are made of. In an application an odd half (with M^+ an even one, too), or in half with a
- * preconditioner both sides of it in single. An operator on several vectors has one half more, and
- * a sweep of multigrid over them three halves (cycle_vectors.h), or four. */
+ * on several vectors. While a compressed eigenvector is made whole (modes/expand.h): three halves
+ * of its polynomial, and what an application of M^+ M takes. In five dimensions, when a slot ends:
+ * two fields of twelve columns that sums are made of. In an application an odd half (with M^+ an
+ * even one, too), or in half with a preconditioner both sides of it in single. An operator on
+ * several vectors has one half more, and a sweep of multigrid over them three halves
+ * (cycle_vectors.h), or four. */
 static int64_t solver_work(const qk_plan_input_t *in, const qk_geom_t *geom, int nslot,
                            bool compact) {
   const int64_t full = field(geom, QK_DOUBLE, 1, QK_FULL);

@@ -92,7 +92,8 @@ static void fail_everywhere(loaded_t *l, const char *point, int step, qk_status_
     cr_assert(qk_mem_bytes() <= host, "%s: host memory stays", faults);
     cr_expect_not(is_there(p.temp), "%s", faults);
     if (status == QK_OK) cr_expect_eq(done.lowest, lowest, "%s: other values", faults);
-    if (status == QK_OK) cr_expect_eq(done.unwritten[0] == '\0', is_there(p.file), "%s", faults);
+    if (status == QK_OK) /* a state of before may be there */
+      cr_expect(done.unwritten[0] || is_there(p.file), "%s: not a word of the file", faults);
     failed += status != QK_OK;
     hit = status != QK_OK || (tolerated && !is_there(p.file)) || (tolerated && runs < 20);
   }
