@@ -121,6 +121,7 @@ typedef struct quark_report {
     uint32_t ranks, grid[4], restarts, slots, slots_busy;
     uint64_t device_bytes, host_bytes;
     quark_memory_plan_t memory;
+    char grid_why[256]; /* why the grid of ranks is what it is; "": one rank, or not known */
   } engine;
   struct {
     uint64_t sessions, requests, queued, running, held; /* now */

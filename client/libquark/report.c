@@ -104,6 +104,7 @@ static void read_engine(quark_report_t *report, const Quark__EngineReport *m) {
   COPY(report->engine.backend, m->backend);
   COPY(report->engine.device, m->device);
   COPY(report->engine.last_error, m->last_error);
+  COPY(report->engine.grid_why, m->grid_why);
   report->engine.pid = m->pid;
   report->engine.ranks = m->ranks;
   copy_four(report->engine.grid, m->n_grid, m->grid);

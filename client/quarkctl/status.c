@@ -97,14 +97,14 @@ static json_t *setup_json(const quark_report_t *r) {
 }
 
 static json_t *engine_json(const quark_report_t *r) {
-  return json_pack("{s:I, s:s, s:s, s:i, s:o, s:i, s:i, s:i, s:I, s:I, s:s, s:o}", "pid",
-                   (json_int_t)r->engine.pid, "backend", r->engine.backend, "device",
-                   r->engine.device, "ranks", (int)r->engine.ranks, "grid",
-                   r->engine.grid[0] ? integers(r->engine.grid, 4) : json_null(), "restarts",
-                   (int)r->engine.restarts, "slots", (int)r->engine.slots, "slots_busy",
-                   (int)r->engine.slots_busy, "device_bytes", (json_int_t)r->engine.device_bytes,
-                   "host_bytes", (json_int_t)r->engine.host_bytes, "last_error",
-                   r->engine.last_error, "memory_plan", memory_json(&r->engine.memory));
+  return json_pack(
+      "{s:I, s:s, s:s, s:i, s:o, s:s, s:i, s:i, s:i, s:I, s:I, s:s, s:o}", "pid",
+      (json_int_t)r->engine.pid, "backend", r->engine.backend, "device", r->engine.device, "ranks",
+      (int)r->engine.ranks, "grid", r->engine.grid[0] ? integers(r->engine.grid, 4) : json_null(),
+      "grid_why", r->engine.grid_why, "restarts", (int)r->engine.restarts, "slots",
+      (int)r->engine.slots, "slots_busy", (int)r->engine.slots_busy, "device_bytes",
+      (json_int_t)r->engine.device_bytes, "host_bytes", (json_int_t)r->engine.host_bytes,
+      "last_error", r->engine.last_error, "memory_plan", memory_json(&r->engine.memory));
 }
 
 static json_t *counters_json(const quark_report_t *r) {
@@ -245,6 +245,12 @@ static void print_plan(const quark_memory_plan_t *plan) {
          (double)plan->free / 1048576);
 }
 
+static void print_grid(const quark_report_t *r) {
+  const uint32_t *g = r->engine.grid;
+  if (*r->engine.grid_why)
+    printf("grid        %ux%ux%ux%u   %s\n", g[0], g[1], g[2], g[3], r->engine.grid_why);
+}
+
 static void print_text(const quark_report_t *r) {
   printf("state       %s", quark_state_name(r->state));
   if (*r->phase) printf("   %s: %" PRIu64 " of %" PRIu64, r->phase, r->phase_done, r->phase_total);
@@ -261,6 +267,7 @@ static void print_text(const quark_report_t *r) {
   printf("engine      %s   %s   %u rank%s   pid %" PRIu64 "   restarts %u\n", r->engine.backend,
          r->engine.device, r->engine.ranks, r->engine.ranks == 1 ? "" : "s", r->engine.pid,
          r->engine.restarts);
+  print_grid(r);
   if (*r->set_aside) printf("set aside   %s\n", r->set_aside);
   if (*r->engine.last_error) printf("last error  %s\n", r->engine.last_error);
   printf("slots       %u of %u busy   queued %" PRIu64 "   results held %" PRIu64 "\n",

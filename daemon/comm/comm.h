@@ -36,10 +36,14 @@ int qk_comm_local_size(const qk_comm_t *comm);
 /* Lowest rank of this host: ranks for which it is the same share memory. */
 int qk_comm_host(const qk_comm_t *comm);
 
-/* Chooses a grid for `dims` (global extents) with least surface where grid[mu] == 0, keeps the
- * entries that are given. Each local extent must be even, and >= 4 where split. QK_BAD_GEOMETRY
- * names what would fit. Pure. */
-qk_status_t qk_comm_choose_grid(int size, const int dims[4], int grid[4], qk_err_t *err);
+/* How far a grid is from what the caller wants of it; 0: it is that. Pure. */
+typedef int64_t qk_comm_misfit_fn(const void *arg, const int grid[4]);
+/* Chooses a grid for `dims` (global extents) where grid[mu] == 0, keeps the entries that are given:
+ * of the grids with least misfit (NULL: of all) the one with least surface, which splits t before z,
+ * y and x. Each local extent must be even, and >= 4 where split. QK_BAD_GEOMETRY names what would
+ * fit. Pure. */
+qk_status_t qk_comm_choose_grid(int size, const int dims[4], qk_comm_misfit_fn *misfit,
+                                const void *arg, int grid[4], qk_err_t *err);
 /* Lays the ranks on `grid` (product == size), x fastest. Collective. */
 qk_status_t qk_comm_set_grid(qk_comm_t *comm, const int grid[4], qk_err_t *err);
 void qk_comm_grid(const qk_comm_t *comm, int grid[4], int coord[4]);

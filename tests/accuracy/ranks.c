@@ -142,7 +142,8 @@ int main(int argc, char **argv) {
   }
   rig_must(qk_gauge_probe(argv[1], NULL, &info, &err), argv[1], &err);
   for (int mu = 0; mu < 4; mu++) grid[mu] = atoi(argv[2 + mu]);
-  rig_must(qk_comm_choose_grid(qk_comm_size(comm), info.dims, grid, &err), "grid", &err);
+  rig_must(qk_comm_choose_grid(qk_comm_size(comm), info.dims, NULL, NULL, grid, &err), "grid",
+           &err);
   rig_must(qk_comm_set_grid(comm, grid, &err), "grid", &err);
   rig_open(&rig, comm, argv[1], NULL);
   print_smeared(&rig, "ape:0.6,3", 1);

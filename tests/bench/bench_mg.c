@@ -564,7 +564,8 @@ static qk_comm_t *ranks(int *argc, char ***argv, const char *gauge) {
   if (!getenv("OMPI_COMM_WORLD_SIZE")) return NULL;
   rig_must(qk_comm_mpi_create(argc, argv, &comm, &err), "mpi", &err);
   rig_must(qk_gauge_probe(gauge, NULL, &file, &err), gauge, &err);
-  rig_must(qk_comm_choose_grid(qk_comm_size(comm), file.dims, grid, &err), "grid", &err);
+  rig_must(qk_comm_choose_grid(qk_comm_size(comm), file.dims, NULL, NULL, grid, &err), "grid",
+           &err);
   rig_must(qk_comm_set_grid(comm, grid, &err), "grid", &err);
   if (qk_comm_rank(comm) != 0 && !freopen("/dev/null", "w", stdout)) abort();
   printf("%d ranks: %dx%dx%dx%d\n", qk_comm_size(comm), grid[0], grid[1], grid[2], grid[3]);

@@ -28,7 +28,7 @@ static void neighbours_are_inverse_and_periodic(qk_comm_t *comm) {
   int size = qk_comm_size(comm), rank = qk_comm_rank(comm);
   int grid[4] = {0}, dims[4] = {8, 16, 8, 16}, got[4], coord[4];
   qk_err_t err = {0};
-  CHECK(qk_comm_choose_grid(size, dims, grid, &err) == QK_OK);
+  CHECK(qk_comm_choose_grid(size, dims, NULL, NULL, grid, &err) == QK_OK);
   CHECK(qk_comm_set_grid(comm, grid, &err) == QK_OK);
   qk_comm_grid(comm, got, coord);
   CHECK(memcmp(got, grid, sizeof got) == 0);

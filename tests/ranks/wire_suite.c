@@ -241,7 +241,7 @@ static void run(qk_comm_t *comm, const int dims[4]) {
   qk_wire_t *wire;
   qk_err_t err = {0};
   int grid[4] = {0};
-  CHECK(qk_comm_choose_grid(qk_comm_size(comm), dims, grid, &err) == QK_OK);
+  CHECK(qk_comm_choose_grid(qk_comm_size(comm), dims, NULL, NULL, grid, &err) == QK_OK);
   CHECK(qk_comm_set_grid(comm, grid, &err) == QK_OK);
   CHECK(qk_geom_init(&geom, comm, dims, &err) == QK_OK);
   CHECK(qk_wire_create(&geom, &wire, &err) == QK_OK);

@@ -1,6 +1,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "daemon/base/assert.h"
 #include "daemon/engine/eigen/lanczos.h"
 #include "daemon/engine/multigrid/mg_text.h"
 #include "daemon/engine/multigrid/multigrid.h"
@@ -146,9 +147,9 @@ static bool is_last(const qk_geom_t *geom, const qk_tuning_t *t) {
   return sites >= t->last_least && sites <= t->last_most;
 }
 
-/* Blocks, vectors and the number of levels. geom: of each level. */
-static qk_status_t complete_geometry(qk_mg_params_t *p, const qk_tuning_t *t,
-                                     qk_geom_t geom[QK_MG_LEVELS_MAX], qk_err_t *err) {
+/* Blocks, vectors and the number of levels, of the extents that a rank has. geom: of each level. */
+static qk_status_t complete_levels(qk_mg_params_t *p, const qk_tuning_t *t,
+                                   qk_geom_t geom[QK_MG_LEVELS_MAX], qk_err_t *err) {
   const bool choose = p->nlevel == 0;
   const int most = choose ? 3 : p->nlevel;
   if (most < 2 || most > QK_MG_LEVELS_MAX)
@@ -174,6 +175,41 @@ static qk_status_t complete_geometry(qk_mg_params_t *p, const qk_tuning_t *t,
     status = status ? status : check_test_vectors(l, p, err);
     if (status) return status;
   }
+  return QK_OK;
+}
+
+/* The lattice of `geom` on one rank. */
+static qk_geom_t whole_of(const qk_geom_t *geom) {
+  static const int one[4] = {1, 1, 1, 1}, origin[4] = {0, 0, 0, 0};
+  qk_geom_t whole;
+  const qk_status_t status = qk_geom_part(geom->global, one, origin, &whole, NULL);
+  QK_ASSERT(status == QK_OK); /* the ranks have parts of it */
+  whole.ncomp = geom->ncomp;
+  whole.inner = geom->inner;
+  whole.ls = geom->ls;
+  return whole;
+}
+
+/* Whether the ranks can hold these levels. geom: of each level, the first one given. */
+static bool is_carried(const qk_mg_params_t *p, qk_geom_t geom[QK_MG_LEVELS_MAX]) {
+  for (int l = 0; l + 1 < p->nlevel; l++) {
+    const qk_mg_level_params_t *level = &p->level[l];
+    if (qk_geom_coarsen(&geom[l], level->block, level->nvec, &geom[l + 1], NULL) != QK_OK)
+      return false;
+  }
+  return true;
+}
+
+/* Aggregates are those of the whole lattice, so that a hierarchy does not depend on the number of
+ * ranks; where these cannot carry it, those next to it that they can. */
+static qk_status_t complete_geometry(qk_mg_params_t *p, const qk_tuning_t *t,
+                                     qk_geom_t geom[QK_MG_LEVELS_MAX], qk_err_t *err) {
+  qk_geom_t whole[QK_MG_LEVELS_MAX] = {whole_of(&geom[0])};
+  qk_mg_params_t of_whole = *p;
+  const qk_status_t status = complete_levels(&of_whole, t, whole, err);
+  if (status != QK_OK) return status;
+  if (!is_carried(&of_whole, geom)) return complete_levels(p, t, geom, err);
+  *p = of_whole;
   return QK_OK;
 }
 

@@ -204,6 +204,7 @@ qk_status_t qk_report_ready(qk_channel_t *channel, const qk_loaded_t *setup, dou
   body.ranks = (uint32_t)qk_comm_size(setup->geom.comm);
   body.n_grid = body.n_dims = 4;
   body.grid = grid;
+  body.grid_why = setup->grid_why[0] != '\0' ? (char *)setup->grid_why : NULL;
   body.dims = dims;
   body.format = (char *)setup->info.format;
   body.plaquette = setup->check.plaquette;

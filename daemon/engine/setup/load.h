@@ -44,6 +44,11 @@ typedef struct qk_load {
   char evolve_from[QK_SETUP_NAME_MAX + 1], evolve_path[QK_PATH_MAX + 1];
 } qk_load_t;
 
+/* Then `auto` is a plain solver. */
+static inline bool qk_load_deflates(const qk_load_t *load) {
+  return load->deflate > 0 || load->deflate_from[0];
+}
+
 /* QK_BAD_ARGUMENT names field, value and limit; the result is unchanged. */
 qk_status_t qk_load_parse(const Quark__Engine__Load *message, qk_load_t *load, qk_err_t *err);
 /* A text of a message into an array of `size`, for other messages too. */

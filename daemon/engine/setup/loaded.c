@@ -14,6 +14,7 @@
 #include "daemon/engine/lattice/launch.h"
 #include "daemon/engine/lattice/peers.h"
 #include "daemon/engine/setup/actions.h"
+#include "daemon/engine/setup/grid.h"
 
 enum { LINK_SITE_BYTES = 4 * 18 * 8, WIRE_SITE_BYTES = 24 * 8 }; /* in double, on the host */
 
@@ -60,10 +61,7 @@ static qk_status_t lay_out(const loading_t *in, qk_loaded_t *s) {
   const qk_load_t *load = in->load;
   int dims[4], grid[4];
   bool given = load->dims[0] != 0;
-  for (int mu = 0; mu < 4; mu++) {
-    dims[mu] = load->dims[mu];
-    grid[mu] = load->grid[mu];
-  }
+  for (int mu = 0; mu < 4; mu++) dims[mu] = load->dims[mu];
   qk_status_t status = QK_OK;
   if (qk_comm_rank(in->comm) == 0)
     status = qk_gauge_probe(load->gauge, given ? dims : NULL, &s->info, in->err);
@@ -79,7 +77,7 @@ static qk_status_t lay_out(const loading_t *in, qk_loaded_t *s) {
                    d[0], d[1], d[2], d[3], dims[0], dims[1], dims[2], dims[3]);
   status = qk_open_fits(&load->values, 0, d[3], in->err);
   if (status != QK_OK) return status;
-  status = qk_comm_choose_grid(qk_comm_size(in->comm), d, grid, in->err);
+  status = qk_grid_choose(in->comm, load, s->ops->tuning, d, grid, s->grid_why, in->err);
   if (status != QK_OK) return status;
   status = qk_comm_set_grid(in->comm, grid, in->err);
   return status == QK_OK ? qk_geom_init(&s->geom, in->comm, d, in->err) : status;
@@ -136,19 +134,15 @@ static qk_status_t multigrid_possible(const loading_t *in, const qk_loaded_t *s,
   return qk_fail(why, QK_UNSUPPORTED, "the inner precision is double");
 }
 
-/* Then the solver that is chosen is a plain one. */
-static bool deflates(const qk_load_t *load) {
-  return load->deflate > 0 || load->deflate_from[0];
-}
-
 static qk_status_t choose_solver(const loading_t *in, qk_loaded_t *s) {
   const qk_load_t *load = in->load;
   qk_err_t why = {0};
   s->method = load->solver;
   if (load->solver == QK_SOLVER_AUTO) {
     const qk_action_t *action = qk_action_of(&load->values);
-    const bool possible = !deflates(load) && multigrid_possible(in, s, &why) == QK_OK;
+    const bool possible = !qk_load_deflates(load) && multigrid_possible(in, s, &why) == QK_OK;
     s->method = best_method(action, possible);
+    if (!possible) qk_grid_advise(in->comm, load, s->ops->tuning, s->geom.global, &why);
     if (why.text[0] && qk_action_allows(action, "mg") && qk_comm_rank(in->comm) == 0)
       qk_info("setup", "%s instead of multigrid: %s", qk_choice_word(&qk_choice_solvers, s->method),
               why.text);
@@ -163,7 +157,10 @@ static qk_status_t choose_solver(const loading_t *in, qk_loaded_t *s) {
                    "mg-deflate = %d: multigrid of a doublet has no deflation, it must be none",
                    load->mg.deflate);
   if (s->vectors > 1) s->mg_params.deflate = -1; /* qk_mg_params_for */
-  return qk_mg_params_complete(&s->geom, s->ops->tuning, &s->mg_params, in->err);
+  const qk_status_t status =
+      qk_mg_params_complete(&s->geom, s->ops->tuning, &s->mg_params, in->err);
+  if (status != QK_OK) qk_grid_advise(in->comm, load, s->ops->tuning, s->geom.global, in->err);
+  return status;
 }
 
 /* Settings that have no effect here. */
@@ -197,7 +194,7 @@ static void choose_operator(const loading_t *in, qk_loaded_t *s, qk_action_param
   const bool blocks =
       wants_multigrid(s) || qk_action_slices(qk_action_of(&load->values), &load->values) > 1;
   for (int p = 0; p < QK_PRECS; p++) params->link_reals[p] = link_reals(load, blocks, (qk_prec_t)p);
-  if (deflates(load)) params->want[QK_SINGLE] = true;
+  if (qk_load_deflates(load)) params->want[QK_SINGLE] = true;
   if (wants_multigrid(s)) {
     params->want[QK_SINGLE] = true;
     params->want[s->mg_params.level[0].smoother_prec] = true;

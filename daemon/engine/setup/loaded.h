@@ -16,6 +16,7 @@
 #include "daemon/engine/hadron/smear_cache.h"
 #include "daemon/engine/krylov/solver.h"
 #include "daemon/engine/lattice/pinned.h"
+#include "daemon/engine/multigrid/mg_grid.h"
 #include "daemon/engine/setup/clocks.h"
 #include "daemon/engine/setup/deflate.h"
 #include "daemon/engine/setup/load.h"
@@ -28,6 +29,7 @@ typedef struct qk_loaded {
   const qk_ops_t *ops;
   qk_ops_ctx_t *ctx;
   qk_geom_t geom;
+  char grid_why[QK_MG_GRID_WHY]; /* the grid of ranks is what it is; "" for one rank */
   qk_device_t dev;
   qk_work_t *work;
   qk_operator_t *op;

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/engine/multigrid/mg_grid.h"
 #include "daemon/engine/setup/plan.h"
 
 enum { DEVICES_MOST = 64 }; /* times as many as there are */
@@ -64,6 +65,16 @@ static void propose_half(advice_t *a, const qk_plan_input_t *input) {
   propose(a, &in, "precision = half", 0, "");
 }
 
+/* As lay_out does it (loaded.c). */
+static qk_status_t choose_grid(const qk_plan_input_t *input, const qk_mg_params_t *given,
+                               const qk_tuning_t *tuning, int n, int grid[4], qk_err_t *err) {
+  const int *dims = input->geom->global;
+  char why[QK_MG_GRID_WHY];
+  qk_mg_grid_fit_t fit;
+  return input->mg != NULL ? qk_mg_choose_grid(n, dims, given, tuning, grid, &fit, why, err)
+                           : qk_comm_choose_grid(n, dims, NULL, NULL, grid, err);
+}
+
 /* The first part of the lattice cut for n devices is as large as the others. */
 static bool propose_devices(advice_t *a, const qk_plan_input_t *input, const qk_mg_params_t *given,
                             const qk_tuning_t *tuning, int n) {
@@ -73,7 +84,7 @@ static bool propose_devices(advice_t *a, const qk_plan_input_t *input, const qk_
   qk_mg_params_t mg;
   qk_err_t err = {0};
   int grid[4] = {0};
-  if (qk_comm_choose_grid(n, input->geom->global, grid, &err) != QK_OK) return false;
+  if (choose_grid(input, given, tuning, n, grid, &err) != QK_OK) return false;
   if (qk_geom_part(input->geom->global, grid, first, &geom, &err) != QK_OK) return false;
   in.geom = &geom;
   if (input->mg != NULL) {

@@ -67,7 +67,7 @@ qk_status_t qk_tool_lay_out(qk_tool_t *tool, const qk_tool_options_t *options, c
                             qk_err_t *err) {
   int grid[4];
   memcpy(grid, options->grid, sizeof grid);
-  qk_status_t status = qk_comm_choose_grid(qk_comm_size(tool->comm), dims, grid, err);
+  qk_status_t status = qk_comm_choose_grid(qk_comm_size(tool->comm), dims, NULL, NULL, grid, err);
   if (status != QK_OK) return status;
   status = qk_comm_set_grid(tool->comm, grid, err);
   return status == QK_OK ? qk_geom_init(&tool->geom, tool->comm, dims, err) : status;

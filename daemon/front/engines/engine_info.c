@@ -54,6 +54,7 @@ const char *qk_engine_info_ready(qk_engine_info_t *info, const qk_settings_t *se
   snprintf(info->backend, sizeof info->backend, "%s", r->backend);
   snprintf(info->device, sizeof info->device, "%s", r->device);
   snprintf(info->format, sizeof info->format, "%s", r->format);
+  snprintf(info->grid_why, sizeof info->grid_why, "%s", r->grid_why ? r->grid_why : "");
   info->ranks = r->ranks;
   info->slots = r->slots;
   info->inflight = r->has_inflight ? r->inflight : r->slots;

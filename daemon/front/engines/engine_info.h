@@ -16,7 +16,7 @@ typedef struct qk_engine_info {
   qk_shape_t shape;
   uint32_t ranks, grid[4], slots,
       inflight; /* inflight: 0 .. inflight-1 can be filled, slots of them are solved at a time */
-  char backend[32], device[128], format[64], phase[64], solver[32];
+  char backend[32], device[128], format[64], phase[64], solver[32], grid_why[256];
   uint64_t done, total; /* of phase */
   double plaquette, unitarity, load_seconds;
   uint64_t digest, device_bytes, host_bytes;

@@ -145,6 +145,7 @@ static void fill_engine(const qk_setup_t *setup, Quark__EngineReport *r) {
   r->device = (char *)e->device;
   r->n_grid = 4;
   r->grid = (uint32_t *)e->grid;
+  r->grid_why = e->grid_why[0] ? (char *)e->grid_why : NULL;
   r->has_slots = r->has_device_bytes = r->has_host_bytes = true;
   r->slots = e->slots;
   r->device_bytes = e->device_bytes;

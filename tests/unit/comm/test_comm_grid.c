@@ -14,7 +14,7 @@ static void scan(const char *text, int x[4]) {
 static qk_status_t choose(int size, const char *dims, int grid[4], qk_err_t *err) {
   int d[4];
   scan(dims, d);
-  return qk_comm_choose_grid(size, d, grid, err);
+  return qk_comm_choose_grid(size, d, NULL, NULL, grid, err);
 }
 
 static void expect(int size, const char *dims, const char *given, const char *want) {
