@@ -39,9 +39,9 @@ int qk_comm_host(const qk_comm_t *comm);
 /* How far a grid is from what the caller wants of it; 0: it is that. Pure. */
 typedef int64_t qk_comm_misfit_fn(const void *arg, const int grid[4]);
 /* Chooses a grid for `dims` (global extents) where grid[mu] == 0, keeps the entries that are given:
- * of the grids with least misfit (NULL: of all) the one with least surface, which splits t before z,
- * y and x. Each local extent must be even, and >= 4 where split. QK_BAD_GEOMETRY names what would
- * fit. Pure. */
+ * of the grids with least misfit (NULL: of all) the one with least surface, of equals the one that
+ * splits t before z, y and x. Each local extent must be even, and >= 4 where split. QK_BAD_GEOMETRY
+ * names what would fit. Pure. */
 qk_status_t qk_comm_choose_grid(int size, const int dims[4], qk_comm_misfit_fn *misfit,
                                 const void *arg, int grid[4], qk_err_t *err);
 /* Lays the ranks on `grid` (product == size), x fastest. Collective. */

@@ -555,18 +555,14 @@ static void of_actions(qk_rig_t *rig, const options_t *o) {
   }
 }
 
-/* Under mpirun: all ranks, on a grid of least surface; rank 0 prints. Else NULL: one. */
+/* Under mpirun: all ranks, on the grid that quarkd would take; rank 0 prints. Else NULL: one. */
 static qk_comm_t *ranks(int *argc, char ***argv, const char *gauge) {
   qk_err_t err = {0};
   qk_comm_t *comm;
-  qk_gauge_info_t file;
-  int grid[4] = {0};
+  int grid[4];
   if (!getenv("OMPI_COMM_WORLD_SIZE")) return NULL;
   rig_must(qk_comm_mpi_create(argc, argv, &comm, &err), "mpi", &err);
-  rig_must(qk_gauge_probe(gauge, NULL, &file, &err), gauge, &err);
-  rig_must(qk_comm_choose_grid(qk_comm_size(comm), file.dims, NULL, NULL, grid, &err), "grid",
-           &err);
-  rig_must(qk_comm_set_grid(comm, grid, &err), "grid", &err);
+  mg_rig_lay_out(comm, gauge, grid);
   if (qk_comm_rank(comm) != 0 && !freopen("/dev/null", "w", stdout)) abort();
   printf("%d ranks: %dx%dx%dx%d\n", qk_comm_size(comm), grid[0], grid[1], grid[2], grid[3]);
   return comm;

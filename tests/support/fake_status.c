@@ -146,6 +146,7 @@ static Quark__EngineReport *engine_report(void) {
   memory.serving = 3;
   quark__engine_report__init(&engine);
   engine.memory = &memory;
+  engine.grid_why = "least surface";
   return &engine;
 }
 

@@ -1,9 +1,11 @@
 #include "tests/support/mg_rig.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "daemon/base/clock.h"
+#include "daemon/engine/setup/mg_grid.h"
 
 qk_mg_params_t mg_rig_small_params(int nlevel) {
   qk_mg_params_t p = {.nlevel = nlevel, .seed = 7};
@@ -15,6 +17,20 @@ qk_mg_params_t mg_rig_small_params(int nlevel) {
     p.level[l].setup_passes = -1;
   }
   return p;
+}
+
+void mg_rig_lay_out(qk_comm_t *comm, const char *gauge, int grid[4]) {
+  static const qk_mg_params_t defaults;
+  const char *backend = getenv("QK_BACKEND");
+  const bool gpu = backend != NULL && strcmp(backend, "cuda") == 0;
+  qk_gauge_info_t file;
+  qk_err_t err = {0};
+  memset(grid, 0, 4 * sizeof *grid);
+  rig_must(qk_gauge_probe(gauge, NULL, &file, &err), gauge, &err);
+  rig_must(qk_mg_choose_grid(qk_comm_size(comm), file.dims, &defaults,
+                             gpu ? &qk_tuning_gpu : &qk_tuning_cpu, grid, NULL, NULL, &err),
+           "grid", &err);
+  rig_must(qk_comm_set_grid(comm, grid, &err), "grid", &err);
 }
 
 void mg_rig_slots(qk_rig_t *rig, mg_rig_t *m, qk_prec_t outer, int nslot, int keep) {

@@ -5,8 +5,8 @@
 #ifndef QK_ENGINE_SETUP_GRID_H
 #define QK_ENGINE_SETUP_GRID_H
 
-#include "daemon/engine/multigrid/mg_grid.h"
 #include "daemon/engine/setup/load.h"
+#include "daemon/engine/setup/mg_grid.h"
 
 /* grid: load->grid with all entries. why: in words, "" for one rank. Rank 0 logs an hierarchy that
  * is not the one of the whole lattice. QK_BAD_GEOMETRY as qk_comm_choose_grid. */

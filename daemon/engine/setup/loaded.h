@@ -16,10 +16,10 @@
 #include "daemon/engine/hadron/smear_cache.h"
 #include "daemon/engine/krylov/solver.h"
 #include "daemon/engine/lattice/pinned.h"
-#include "daemon/engine/multigrid/mg_grid.h"
 #include "daemon/engine/setup/clocks.h"
 #include "daemon/engine/setup/deflate.h"
 #include "daemon/engine/setup/load.h"
+#include "daemon/engine/setup/mg_grid.h"
 #include "daemon/engine/setup/mg_service.h"
 #include "daemon/engine/setup/plan.h"
 

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/engine/multigrid/mg_grid.h"
+#include "daemon/engine/setup/mg_grid.h"
 #include "daemon/engine/setup/plan.h"
 
 enum { DEVICES_MOST = 64 }; /* times as many as there are */
@@ -69,9 +69,7 @@ static void propose_half(advice_t *a, const qk_plan_input_t *input) {
 static qk_status_t choose_grid(const qk_plan_input_t *input, const qk_mg_params_t *given,
                                const qk_tuning_t *tuning, int n, int grid[4], qk_err_t *err) {
   const int *dims = input->geom->global;
-  char why[QK_MG_GRID_WHY];
-  qk_mg_grid_fit_t fit;
-  return input->mg != NULL ? qk_mg_choose_grid(n, dims, given, tuning, grid, &fit, why, err)
+  return input->mg != NULL ? qk_mg_choose_grid(n, dims, given, tuning, grid, NULL, NULL, err)
                            : qk_comm_choose_grid(n, dims, NULL, NULL, grid, err);
 }
 

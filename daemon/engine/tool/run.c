@@ -73,8 +73,13 @@ qk_status_t qk_tool_lay_out(qk_tool_t *tool, const qk_tool_options_t *options, c
   return status == QK_OK ? qk_geom_init(&tool->geom, tool->comm, dims, err) : status;
 }
 
+qk_status_t qk_tool_launch(qk_tool_t *tool, const char *backend, qk_err_t *err) {
+  if (tool->ctx != NULL) return QK_OK;
+  return qk_launch_device(tool->comm, backend, &tool->ops, &tool->ctx, err);
+}
+
 qk_status_t qk_tool_open_device(qk_tool_t *tool, const char *backend, qk_err_t *err) {
-  qk_status_t status = qk_launch_device(tool->comm, backend, &tool->ops, &tool->ctx, err);
+  qk_status_t status = qk_tool_launch(tool, backend, err);
   if (status != QK_OK) return status;
   status = qk_device_init(&tool->dev, tool->ops, tool->ctx, &tool->geom);
   status = qk_comm_agree(tool->comm, status, err);

@@ -101,7 +101,9 @@ int qk_tool_end(qk_tool_t *tool, qk_status_t status, const qk_err_t *err);
 /* Cuts the lattice over the ranks. Collective. */
 qk_status_t qk_tool_lay_out(qk_tool_t *tool, const qk_tool_options_t *options, const int dims[4],
                             qk_err_t *err);
-/* After lay_out or load. Collective. */
+/* The backend, before the lattice is cut, for who needs its operations first. Collective. */
+qk_status_t qk_tool_launch(qk_tool_t *tool, const char *backend, qk_err_t *err);
+/* After lay_out or load; launches what has not been. Collective. */
 qk_status_t qk_tool_open_device(qk_tool_t *tool, const char *backend, qk_err_t *err);
 /* The words for a status that came from the device without any. */
 qk_status_t qk_tool_explain(const qk_tool_t *tool, qk_status_t status, qk_err_t *err);

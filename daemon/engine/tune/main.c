@@ -8,6 +8,7 @@
 #include "daemon/base/mem.h"
 #include "daemon/base/version.h"
 #include "daemon/engine/setup/actions.h"
+#include "daemon/engine/setup/mg_grid.h"
 #include "daemon/engine/tune/report.h"
 #include "daemon/engine/tune/show.h"
 
@@ -76,14 +77,31 @@ static qk_status_t make_operator(const qk_tool_t *tool, const qk_tune_options_t 
   return status ? status : qk_operator_create(&tool->dev, *work, config->links, &p, op, err);
 }
 
+/* The grid that quarkd would take, of the defaults of this backend. */
+static qk_status_t lay_out(qk_tool_t *tool, const qk_tune_options_t *o, const int dims[4],
+                           qk_err_t *err) {
+  static const qk_mg_params_t defaults;
+  qk_tool_options_t options = o->tool;
+  const qk_status_t status = qk_mg_choose_grid(qk_comm_size(tool->comm), dims, &defaults,
+                                               tool->ops->tuning, options.grid, NULL, NULL, err);
+  return status ? status : qk_tool_lay_out(tool, &options, dims, err);
+}
+
 /* What has been opened when it fails is closed by the caller. */
 static qk_status_t load(qk_tool_t *tool, const qk_tune_options_t *o, qk_tool_config_t *config,
                         qk_work_t **work, qk_operator_t **op, qk_err_t *err) {
+  const char *backend = o->tool.backend ? o->tool.backend : "auto";
   qk_status_t status = check_out(tool, o->out, err);
   if (status) return status;
-  status = qk_tool_load(tool, o->gauge, &o->tool, config, err);
+  status = qk_tool_probe(tool, o->gauge, &o->tool, &config->info, err);
   if (status) return status;
-  status = qk_tool_open_device(tool, o->tool.backend ? o->tool.backend : "auto", err);
+  status = qk_tool_launch(tool, backend, err);
+  if (status) return status;
+  status = lay_out(tool, o, config->info.dims, err);
+  if (status) return status;
+  status = qk_tool_read(tool, o->gauge, config, err);
+  if (status) return status;
+  status = qk_tool_open_device(tool, backend, err);
   return status ? status : make_operator(tool, o, config, work, op, err);
 }
 

@@ -83,7 +83,8 @@ static const qk_config_row_t ROWS[] = {
     {"ranks", QK_CONFIG_INT, AT(ranks), "1", 1, 65536, "N",
      "processes of the engine; more than one are started by mpirun"},
     {"grid", QK_CONFIG_STRING, AT(grid_text), NULL, 0, 0, "XxYxZxT",
-     "process grid; default: the one with the least surface"},
+     "process grid; default: the one with the least surface, with multigrid among those that "
+     "carry its aggregates"},
     {"mpirun", QK_CONFIG_STRING, AT(mpirun), "mpirun", 0, 0, "COMMAND",
      "command that starts several ranks, with its options; in a Slurm job \"srun --overlap "
      "--mpi=pmix\", because each setup is a job step of its own"},

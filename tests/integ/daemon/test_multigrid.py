@@ -69,6 +69,11 @@ def solutions_are_those_of_the_plain_solver(case):
         assert mg.level[0].vectors == 24 and mg.level[0].orthonormality < 1e-5 and mg.level[0].galerkin < 1e-3
         assert 0 < mg.convergence < 0.6 and mg.bytes > 0 and not mg.restored and mg.seconds > 0
         assert s.engine.memory.serving == sum(share.bytes for share in s.engine.memory.share)
+        assert list(mg.level[0].block) == [4, 4, 4, 4], mg.level[0]  # on any number of ranks that carry them
+        if case.ranks == '2':
+            assert list(s.engine.grid) == [1, 1, 1, 2] and s.engine.grid_why == 'least surface, aggregates of the whole lattice', s.engine
+        else:
+            assert not s.engine.HasField('grid_why')
         assert d.terminate() == 0
     with case.daemon('--solver', 'bicgstab', '--slots', '3') as d, Client(d) as c:
         slow = c.solve(fields, tol=1e-12)

@@ -1,4 +1,4 @@
-#include "daemon/engine/multigrid/mg_grid.h"
+#include "daemon/engine/setup/mg_grid.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -135,7 +135,10 @@ qk_status_t qk_mg_choose_grid(int size, const int dims[4], const qk_mg_params_t 
   const qk_status_t status = qk_comm_choose_grid(size, dims, misfit, &w, grid, err);
   if (status != QK_OK) return status;
   const int64_t far = misfit(&w, grid);
-  *fit = far == 0 ? QK_MG_GRID_CARRIES : far < INT64_MAX ? QK_MG_GRID_NEAR : QK_MG_GRID_NONE;
-  explain(&w, size, grid, fixed, *fit, why);
+  const qk_mg_grid_fit_t got = far == 0          ? QK_MG_GRID_CARRIES
+                               : far < INT64_MAX ? QK_MG_GRID_NEAR
+                                                 : QK_MG_GRID_NONE;
+  if (fit != NULL) *fit = got;
+  if (why != NULL) explain(&w, size, grid, fixed, got, why);
   return QK_OK;
 }

@@ -9,8 +9,8 @@
  *
  * Pure: of the lattice, the number of ranks, what is given of the parameters, and the backend.
  */
-#ifndef QK_ENGINE_MG_GRID_H
-#define QK_ENGINE_MG_GRID_H
+#ifndef QK_ENGINE_SETUP_MG_GRID_H
+#define QK_ENGINE_SETUP_MG_GRID_H
 
 #include "daemon/engine/multigrid/multigrid.h"
 
@@ -24,7 +24,8 @@ int64_t qk_mg_grid_misfit(const int dims[4], const int grid[4], const qk_mg_para
                           const qk_tuning_t *tuning);
 
 /* grid: entries that are 0 are chosen, the others kept. The fit: what became of the hierarchy. why:
- * in words, for people; "" on one rank. QK_BAD_GEOMETRY as qk_comm_choose_grid. */
+ * in words, for people; "" on one rank. Both may be NULL. QK_BAD_GEOMETRY as
+ * qk_comm_choose_grid. */
 typedef enum qk_mg_grid_fit {
   QK_MG_GRID_CARRIES, /* the hierarchy of the whole lattice */
   QK_MG_GRID_NEAR,    /* another one */

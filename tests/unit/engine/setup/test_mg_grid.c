@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/engine/multigrid/mg_grid.h"
+#include "daemon/engine/setup/mg_grid.h"
 
 enum { RANKS = 16 };
 
