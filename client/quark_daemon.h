@@ -83,6 +83,18 @@ typedef struct quark_memory_plan {
 } quark_memory_plan_t;
 
 /* Unknown numbers are NaN or 0; unknown texts are empty. */
+enum { QUARK_REPLICAS = 16 };
+
+/* One of the engines that serve a setup. Texts: "" where there is nothing to say. */
+typedef struct quark_replica {
+  quark_state_t state;
+  char phase[64]; /* while it is loading, or what it waits for */
+  char device[160], last_error[256];
+  uint64_t pid, solved; /* right-hand sides, since the daemon started */
+  uint32_t slots, slots_busy, restarts;
+  uint64_t refreshes; /* of multigrid, that the daemon has ordered */
+} quark_replica_t;
+
 typedef struct quark_report {
   quark_state_t state;
   char version[32];
@@ -144,6 +156,10 @@ typedef struct quark_report {
   char set_aside[512]; /* folder with saved state that could not be restored; "": there is none */
   char trouble[512];   /* why the daemon takes no new work although its engine runs; "": it does */
   uint64_t eigen_used, eigen_limit; /* host memory of eigenvectors that setups keep; 0: not known */
+  /* The engines of the setup, where it has several; `engine` has the sums of their numbers, and the
+   * texts of one that serves. */
+  uint32_t replicas; /* 0: it has one engine */
+  quark_replica_t replica[QUARK_REPLICAS];
 } quark_report_t;
 
 QUARK_API quark_code_t quark_status(quark_connection_t *conn, quark_report_t *report,
@@ -216,6 +232,10 @@ typedef struct quark_load {
   /* Those of this name, which a setup of the same links and operator keeps (quark_eigen.h), kind
    * normal; deflate: how many of them, the lowest ones; 0 or not set: all. NULL: they are made */
   const char *deflate_from;
+  /* Engines that serve the setup, on devices of their own, 1 to 16; 0: not set. Not of a setup of
+   * one's own links. */
+  int replicas;
+  const char *devices; /* GPUs that they use, "0,1,2"; listed twice: shared. NULL: not set */
 } quark_load_t;
 
 /* Sets no member. The caller must set the name. */

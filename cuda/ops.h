@@ -55,6 +55,7 @@ typedef struct qk_device_info {
   int64_t memory_free;
   char memory_by[256]; /* on the CPU what sets it (daemon/base/room.h); else "" */
   int32_t threads;     /* OpenMP threads, or multiprocessors */
+  char bus[24];        /* where it is on the PCI bus: "0000:17:00.0"; CPU: "" */
   char code[48];       /* compute capability that the kernels were built for: "9.0"; CPU: "" */
 } qk_device_info_t;
 
@@ -364,6 +365,8 @@ typedef struct qk_ops {
   int piece;
   const qk_tuning_t *tuning;
 
+  /* How many devices `open` can be asked for: 1 of the CPU. QK_NO_DEVICE, QK_UNSUPPORTED. */
+  qk_status_t (*count)(int *count, qk_err_t *err);
   /* device: ordinal of the GPU, ignored by the CPU. QK_NO_DEVICE: there is none; QK_UNSUPPORTED:
    * this build has no kernels for that card, or the driver is too old; QK_DEVICE_ERROR,
    * QK_NO_MEMORY. */

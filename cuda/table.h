@@ -22,6 +22,7 @@ template <class... A, qk_status_t (*fn)(qk_ops_ctx_t *, A...)> struct guarded<fn
 /* The members of the table that are no calls are set by the caller. */
 template <class Memory> qk_ops_t make_table() {
   qk_ops_t t = {};
+  t.count = Memory::count;
   t.open = Memory::open;
   t.close = Memory::close;
   t.info = guarded<Memory::info>::call;

@@ -34,6 +34,9 @@ enum {
   QK_CLIENTS_MAX = 1024,        /* authorised keys */
   QK_SETUPS_MAX = 64,           /* setups of a daemon */
   QK_SLOTS_MAX = 64,            /* slots of an engine */
+  QK_SLOT_GROUP = 4,            /* slots whose data share a line of 64 bytes */
+  QK_DEVICES_MAX = 64,          /* devices that replicas are given, one after the other */
+  QK_REPLICAS_MAX = 16,         /* engines of a setup */
   QK_STAGING_MAX = 8,           /* sources that come beside slots; twice as many solutions leave */
   QK_INFLIGHT_MAX =
       QK_SLOTS_MAX + 3 * QK_STAGING_MAX, /* right-hand sides that an engine has at a time */
@@ -97,7 +100,8 @@ enum {
   QK_FEATURE_VECTORS = 17,    /* FIELD_VECTORS; field of EIGEN */
   QK_FEATURE_DEFLATE_FROM = 18,
   QK_FEATURE_FIVE = 19,      /* five_d of SUBMIT */
-  QK_FEATURE_COMPRESSED = 20 /* basis and block of EIGEN */
+  QK_FEATURE_COMPRESSED = 20, /* basis and block of EIGEN */
+  QK_FEATURE_REPLICAS = 21    /* replicas and devices of LOAD */
 };
 
 #define QK_ZEROS_MAX (1u << 31)         /* bytes of one UPLOAD_ZERO */

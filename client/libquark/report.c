@@ -116,6 +116,25 @@ static void read_engine(quark_report_t *report, const Quark__EngineReport *m) {
   if (m->memory) read_memory(&report->engine.memory, m->memory);
 }
 
+static void read_replicas(quark_report_t *report, const Quark__EngineReport *m) {
+  uint32_t n = 0;
+  for (; n < m->n_replica && n < QUARK_REPLICAS; n++) {
+    const Quark__ReplicaReport *from = m->replica[n];
+    quark_replica_t *to = &report->replica[n];
+    to->state = (quark_state_t)from->state;
+    COPY(to->phase, from->phase);
+    COPY(to->device, from->device);
+    COPY(to->last_error, from->last_error);
+    to->pid = from->pid;
+    to->solved = from->solved;
+    to->slots = from->slots;
+    to->slots_busy = from->slots_busy;
+    to->restarts = from->restarts;
+    to->refreshes = from->refreshes;
+  }
+  report->replicas = n;
+}
+
 static void read_report(quark_report_t *report, const Quark__StatusReport *m) {
   memset(report, 0, sizeof *report);
   report->state = (quark_state_t)m->state;
@@ -134,6 +153,7 @@ static void read_report(quark_report_t *report, const Quark__StatusReport *m) {
   report->eigen_limit = m->eigen_limit;
   read_setup(report, m->setup);
   read_engine(report, m->engine);
+  read_replicas(report, m->engine);
   const Quark__OccupancyReport *o = m->occupancy;
   report->occupancy.saturated = o ? o->saturated : NAN;
   report->occupancy.solving = o ? o->solving : NAN;

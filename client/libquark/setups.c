@@ -188,6 +188,7 @@ quark_code_t quark_load(quark_connection_t *conn, const quark_load_t *l, quark_e
   if (is_reference(l->gauge)) feature = QK_FEATURE_FIELDS;
   if (l->deflate > 0) feature = QK_FEATURE_DEFLATE; /* 0 an old daemon may ignore: it has none */
   if (l->deflate_from) feature = QK_FEATURE_DEFLATE_FROM;
+  if (l->replicas > 1 || l->devices) feature = QK_FEATURE_REPLICAS; /* an old one has 1 */
   quark_code_t code = list_parameters(l, &load, &settings, err);
   if (code != QUARK_OK) goto out;
   load.name = (char *)(uintptr_t)l->name;
@@ -214,6 +215,9 @@ quark_code_t quark_load(quark_connection_t *conn, const quark_load_t *l, quark_e
   load.deflate_from = (char *)(uintptr_t)l->deflate_from;
   load.has_deflate = l->deflate >= 0;
   load.deflate = l->deflate >= 0 ? (uint32_t)l->deflate : 0;
+  load.has_replicas = l->replicas != 0;
+  load.replicas = (uint32_t)l->replicas;
+  load.devices = (char *)(uintptr_t)l->devices;
   code = ask(conn, &message, feature, "LOAD", err);
 out:
   free(load.parameter);

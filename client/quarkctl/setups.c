@@ -256,6 +256,11 @@ static const qk_option_row_t load_rows[] = {
      .help = "precision of the inner iteration: " QK_CHOICE_LIST(QK_PRECISIONS)},
     {"slots", QK_OPTION_INT, AT(load.slots), "N", .max = QK_SLOTS_MAX,
      .help = "right-hand sides that are solved together; 0: as many as fit into memory"},
+    {"replicas", QK_OPTION_INT, AT(load.replicas), "N", .min = 1, .max = QK_REPLICAS_MAX,
+     .help = "engines that serve the setup, on devices of their own; they share its queue"},
+    {"devices", QK_OPTION_TEXT, AT(load.devices), "N[,N...]",
+     .help = "numbers of the GPUs that they use, as many for each as it has ranks; one that is "
+             "listed twice is shared"},
     {"deflate", QK_OPTION_TAKEN, .form = "N|NAME", .take = take_deflate,
      .help = "lowest eigenvectors of Mhat^+ Mhat that each solve of cg, bicgstab or gcr begins "
              "with: how many are made, or the name of some that a setup of these links and this "

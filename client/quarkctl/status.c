@@ -115,14 +115,40 @@ static json_t *counters_json(const quark_report_t *r) {
   return object;
 }
 
+static json_t *replicas_json(const quark_report_t *r) {
+  json_t *list = json_array();
+  for (uint32_t i = 0; i < r->replicas; i++) {
+    const quark_replica_t *of = &r->replica[i];
+    json_array_append_new(
+        list, json_pack("{s:i, s:s, s:s, s:s, s:I, s:I, s:i, s:i, s:i, s:I, s:s}", "replica",
+                        (int)i, "state", quark_state_name(of->state), "phase", of->phase, "device",
+                        of->device, "pid", (json_int_t)of->pid, "solved", (json_int_t)of->solved,
+                        "slots", (int)of->slots, "slots_busy", (int)of->slots_busy, "restarts",
+                        (int)of->restarts, "refreshes", (json_int_t)of->refreshes, "last_error",
+                        of->last_error));
+  }
+  return list;
+}
+
+static void print_replicas(const quark_report_t *r) {
+  for (uint32_t i = 0; i < r->replicas; i++) {
+    const quark_replica_t *of = &r->replica[i];
+    printf("replica %-3u %s%s%s   %u of %u slots busy   %" PRIu64 " solved   restarts %u   %s\n", i,
+           quark_state_name(of->state), *of->phase ? ": " : "", of->phase, of->slots_busy,
+           of->slots, of->solved, of->restarts, of->device);
+  }
+}
+
 json_t *ctl_status_json(const quark_report_t *r) {
+  json_t *engine = engine_json(r);
+  if (r->replicas > 0) json_object_set_new(engine, "replicas", replicas_json(r));
   return json_pack("{s:s, s:b, s:s, s:I, s:o, s:o, s:{s:s, s:I, s:I}, s:o, s:o, s:o, s:{s:I, s:I, "
                    "s:s}, s:{s:I, s:I}, s:o, s:s, s:s*}",
                    "state", quark_state_name(r->state), "ready", r->state == QUARK_READY, "version",
                    r->version, "pid", (json_int_t)r->pid, "uptime", ctl_number(r->uptime),
                    "walltime_left", ctl_number(r->walltime_left), "phase", "name", r->phase, "done",
                    (json_int_t)r->phase_done, "total", (json_int_t)r->phase_total, "setup",
-                   setup_json(r), "engine", engine_json(r), "counters", counters_json(r), "memory",
+                   setup_json(r), "engine", engine, "counters", counters_json(r), "memory",
                    "used", (json_int_t)r->memory_used, "limit", (json_int_t)r->memory_limit, "by",
                    r->memory_by, "eigen_memory", "used", (json_int_t)r->eigen_used, "limit",
                    (json_int_t)r->eigen_limit, "occupancy", ctl_occupancy_json(r), "trouble",
@@ -268,6 +294,7 @@ static void print_text(const quark_report_t *r) {
          r->engine.device, r->engine.ranks, r->engine.ranks == 1 ? "" : "s", r->engine.pid,
          r->engine.restarts);
   print_grid(r);
+  print_replicas(r);
   if (*r->set_aside) printf("set aside   %s\n", r->set_aside);
   if (*r->engine.last_error) printf("last error  %s\n", r->engine.last_error);
   printf("slots       %u of %u busy   queued %" PRIu64 "   results held %" PRIu64 "\n",

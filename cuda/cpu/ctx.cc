@@ -79,6 +79,11 @@ bool is_queue(int queue) {
 
 } // namespace
 
+qk_status_t qk_cpu_memory::count(int *count, qk_err_t *) {
+  *count = 1;
+  return QK_OK;
+}
+
 qk_status_t qk_cpu_memory::open(int, qk_ops_ctx_t **ctx, qk_err_t *err) {
   qk_cpu_ctx *cpu = (qk_cpu_ctx *)calloc(1, sizeof *cpu);
   size_t bytes = sizeof(double) * QK_CPU_CHUNKS * QK_CPU_PARTIALS;

@@ -116,6 +116,11 @@ qk_status_t qk_gpu_check(qk_ops_ctx_t *ctx, cudaError_t code, const char *what) 
                      cudaGetErrorName(code));
 }
 
+qk_status_t qk_gpu_memory::count(int *count, qk_err_t *err) {
+  const cudaError_t code = cudaGetDeviceCount(count);
+  return code == cudaSuccess ? QK_OK : no_devices(err, 0, code);
+}
+
 qk_status_t qk_gpu_memory::open(int device, qk_ops_ctx_t **ctx, qk_err_t *err) {
   int count = 0;
   cudaError_t code = cudaGetDeviceCount(&count);
@@ -175,6 +180,8 @@ qk_status_t qk_gpu_memory::info(qk_ops_ctx_t *ctx, qk_device_info_t *info) {
   if (status != QK_OK) return status;
   memset(info, 0, sizeof *info);
   snprintf(info->name, sizeof info->name, "%.*s", (int)sizeof info->name - 1, properties.name);
+  snprintf(info->bus, sizeof info->bus, "%04x:%02x:%02x.0", properties.pciDomainID,
+           properties.pciBusID, properties.pciDeviceID);
   info->memory_total = (int64_t)memory_total;
   info->memory_free = (int64_t)memory_free;
   info->threads = gpu->multiprocessors;

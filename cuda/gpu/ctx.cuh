@@ -48,6 +48,7 @@ qk_status_t qk_gpu_in_time(qk_ops_ctx_t *ctx);
 
 /* The memory and queue entries of the table (ops.h). */
 struct qk_gpu_memory {
+  static qk_status_t count(int *count, qk_err_t *err);
   static qk_status_t open(int device, qk_ops_ctx_t **ctx, qk_err_t *err);
   static void close(qk_ops_ctx_t *ctx);
   static qk_status_t info(qk_ops_ctx_t *ctx, qk_device_info_t *info);

@@ -34,8 +34,8 @@ static void drain(qk_server_t *server);
 /* ---- ticks --------------------------------------------------------------------------------- */
 
 static void tell_systemd(qk_server_t *server, double now) {
-  const qk_engine_info_t *e = qk_supervisor_info(server->service.primary->supervisor);
-  const qk_supervisor_state_t state = qk_supervisor_state(server->service.primary->supervisor);
+  const qk_engine_info_t *e = qk_setup_info(server->service.primary);
+  const qk_supervisor_state_t state = qk_setup_state(server->service.primary);
   char status[128];
   if (server->service.draining || server->service.stopping)
     snprintf(status, sizeof status, "draining");
@@ -43,7 +43,8 @@ static void tell_systemd(qk_server_t *server, double now) {
     snprintf(status, sizeof status, "%.127s", qk_upload_trouble(&server->service));
   else if (state == QK_SUPERVISOR_READY)
     snprintf(status, sizeof status, "serving %ux%ux%ux%u with %s, %u slots", e->shape.dims[0],
-             e->shape.dims[1], e->shape.dims[2], e->shape.dims[3], e->solver, e->slots);
+             e->shape.dims[1], e->shape.dims[2], e->shape.dims[3], e->solver,
+             (unsigned)qk_setup_slots(server->service.primary));
   else if (state == QK_SUPERVISOR_LOADING && e->total > 0)
     snprintf(status, sizeof status, "%s: %llu of %llu", e->phase, (unsigned long long)e->done,
              (unsigned long long)e->total);

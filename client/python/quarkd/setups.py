@@ -4,7 +4,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple, Union
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 from . import errors
 from ._quark import ffi, lib
@@ -90,12 +90,14 @@ class Setups:
              csw: Optional[float] = None, action: Optional[str] = None, parameters: Optional[Mapping[str, Any]] = None,
              boundary: Boundary = None, solver: Optional[str] = None, precision: Optional[str] = None, slots: int = -1,
              dims: Optional[Tuple[int, int, int, int]] = None, make_default: bool = False, ignore_checksum: bool = False,
-             evolve_from: Optional[str] = None, deflate: Union[int, str, None] = None, wait: bool = True, patience: Optional[float] = None) -> Setup:
+             evolve_from: Optional[str] = None, deflate: Union[int, str, None] = None, replicas: Optional[int] = None,
+             devices: Optional[Sequence[int]] = None, wait: bool = True, patience: Optional[float] = None) -> Setup:
         """Loads a setup beside those that are there, and waits until it is ready unless told otherwise.
 
         What is None is as quarkd was started with. gauge: a path below one of the daemon's roots, or of upload_gauge. parameters: of the
         action. boundary: as in upload_gauge. deflate: how many lowest eigenvectors are made, which solves of cg,
-        bicgstab and gcr begin with, or the name of those that a setup of these links and this operator keeps. Errors: RequestError;
+        bicgstab and gcr begin with, or the name of those that a setup of these links and this operator keeps. replicas: engines that
+        serve the setup, on the GPUs of the numbers `devices`. Errors: RequestError;
         why the setup failed; Timeout.
         """
         load, keep = ffi.new('quark_load_t *'), []
@@ -121,6 +123,13 @@ class Setups:
             if not 0 <= deflate <= 4096:
                 raise ValueError('deflate %d: must be 0 to 4096' % deflate)
             load.deflate = deflate
+        if replicas is not None:
+            if not 1 <= replicas <= 16:
+                raise ValueError('replicas %d: must be 1 to 16' % replicas)
+            load.replicas = replicas
+        if devices is not None:
+            keep.append(ffi.new('char[]', ','.join('%d' % d for d in devices).encode()))
+            load.devices = keep[-1]
         pairs = []
         for k, v in (parameters or {}).items():
             keep += [ffi.new('char[]', k.encode()), ffi.new('char[]', (real(v) if isinstance(v, float) else str(v)).encode())]

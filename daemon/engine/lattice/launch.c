@@ -1,5 +1,7 @@
 #include "daemon/engine/lattice/launch.h"
 
+#include "daemon/engine/lattice/numa.h"
+
 #include <omp.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -47,15 +49,53 @@ static qk_status_t same_kind(qk_comm_t *comm, bool cpu, qk_err_t *err) {
                  size - (int)cpus, size);
 }
 
-qk_status_t qk_launch_device(qk_comm_t *comm, const char *backend, const qk_ops_t **ops,
-                             qk_ops_ctx_t **ctx, qk_err_t *err) {
+qk_status_t qk_launch_ordinal(const qk_launch_place_t *place, int local, int size, int count,
+                              int *ordinal, qk_err_t *err) {
+  const int needed = place->replicas * size, at = place->replica * size + local;
+  if (place->ndevices == 0 && needed > count)
+    return qk_fail(err, QK_NO_DEVICE,
+                   "%d replicas of %d ranks need %d devices of this host, which has %d: list those "
+                   "that are shared several times (devices)",
+                   place->replicas, size, needed, count);
+  if (place->ndevices > 0 && needed > place->ndevices)
+    return qk_fail(err, QK_NO_DEVICE, "%d replicas of %d ranks need %d devices: %d are listed",
+                   place->replicas, size, needed, place->ndevices);
+  for (int i = 0; i < place->ndevices; i++)
+    if (place->device[i] >= (uint32_t)count)
+      return qk_fail(err, QK_NO_DEVICE, "device = %u: this machine has %d (counted from 0)",
+                     place->device[i], count);
+  *ordinal = place->ndevices > 0 ? (int)place->device[at] : at;
+  return QK_OK;
+}
+
+/* Where nothing is said of devices it is the number of the rank, and opening says what is wrong. */
+static qk_status_t find_device(const qk_comm_t *comm, const qk_ops_t *ops,
+                               const qk_launch_place_t *place, int *ordinal, qk_err_t *err) {
+  int count = 0;
+  *ordinal = qk_comm_local_rank(comm);
+  if (!place || ops->host_memory || (place->replicas <= 1 && place->ndevices == 0)) return QK_OK;
+  const qk_status_t status = ops->count(&count, err);
+  if (status != QK_OK) return status;
+  return qk_launch_ordinal(place, *ordinal, qk_comm_local_size(comm), count, ordinal, err);
+}
+
+static qk_status_t open_device(const qk_comm_t *comm, const qk_ops_t *ops,
+                               const qk_launch_place_t *place, qk_ops_ctx_t **ctx,
+                               qk_err_t *err) {
+  int ordinal;
+  const qk_status_t status = find_device(comm, ops, place, &ordinal, err);
+  return status == QK_OK ? ops->open(ordinal, ctx, err) : status;
+}
+
+qk_status_t qk_launch_device(qk_comm_t *comm, const char *backend, const qk_launch_place_t *place,
+                             const qk_ops_t **ops, qk_ops_ctx_t **ctx, qk_err_t *err) {
   const qk_ops_t *found = qk_ops_by_name(backend);
   qk_ops_ctx_t *opened = NULL;
   qk_status_t status = QK_OK;
   if (found == NULL) {
     status = qk_fail(err, QK_NO_DEVICE, "backend '%s' is not there", backend);
   } else {
-    status = found->open(qk_comm_local_rank(comm), &opened, err);
+    status = open_device(comm, found, place, &opened, err);
   }
   status = qk_comm_agree(comm, status, err);
   if (status == QK_OK) status = same_kind(comm, found->host_memory, err);
@@ -63,6 +103,7 @@ qk_status_t qk_launch_device(qk_comm_t *comm, const char *backend, const qk_ops_
     if (opened != NULL) found->close(opened);
     return status;
   }
+  if (place && place->bind) qk_numa_bind(comm, found, opened, place->replicas, place->replica);
   *ops = found;
   *ctx = opened;
   return QK_OK;

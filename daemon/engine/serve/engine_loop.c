@@ -11,13 +11,14 @@
 #include "daemon/engine/serve/entries.h"
 #include "daemon/engine/serve/inflight.h"
 #include "daemon/engine/serve/placement.h"
+#include "daemon/engine/serve/refresh.h"
 #include "daemon/engine/serve/report.h"
 #include "daemon/engine/serve/round.h"
 #include "daemon/engine/serve/works.h"
 #include "daemon/engine/setup/loaded.h"
 #include "proto/limits.h"
 
-enum { PATIENCE_MS = 30000, BACKLOG_MS = 20, TRANSFER_MS = 1, REST_STEPS = 50 };
+enum { BACKLOG_MS = 20, TRANSFER_MS = 1, REST_STEPS = 50 };
 
 typedef struct worker {
   qk_comm_t *comm;
@@ -39,8 +40,7 @@ typedef struct worker {
   uint32_t backlog;       /* rank 0: as the last FILL stated it ... */
   double backlog_until;   /* ... which is waited for until then */
   int freed;              /* rank 0: entries that the last round has freed */
-  qk_mg_refresh_t wanted; /* rank 0: what multigrid needs once nothing is in flight ... */
-  double wanted_since;    /* ... and since when fills wait for that */
+  qk_refresher_t refresher; /* rank 0 */
   qk_fill_t waiting[QK_INFLIGHT_MAX];
   int nwaiting;
   qk_err_t *err;
@@ -97,7 +97,7 @@ static qk_status_t receive_fill(worker_t *w, const Quark__Engine__Fill *message)
     return qk_report_fill_refused(w->channel, message->entry, message->serial, &err);
   w->backlog = fill.hint.backlog;
   w->backlog_until = qk_now_ms() + BACKLOG_MS;
-  if (w->wanted != QK_MG_REFRESH_NONE)
+  if (qk_refresh_is_wanted(&w->refresher))
     w->waiting[w->nwaiting++] = fill;
   else
     w->round.fill[w->round.head.nfill++] = fill;
@@ -189,6 +189,9 @@ static qk_status_t receive(worker_t *w, const Quark__Engine__FrontMessage *messa
   case QUARK__ENGINE__FRONT_MESSAGE__BODY_ADOPT:
     receive_adopt(w, message->adopt);
     return QK_OK;
+  case QUARK__ENGINE__FRONT_MESSAGE__BODY_REFRESH:
+    qk_refresh_receive(&w->refresher, w->setup, message->refresh);
+    return QK_OK;
   case QUARK__ENGINE__FRONT_MESSAGE__BODY_STOP:
     w->round.head.kind = QK_ROUND_STOP;
     return QK_OK;
@@ -224,27 +227,17 @@ static qk_status_t beat(worker_t *w) {
                              w->setup != NULL ? w->setup->host_bytes : qk_mem_bytes());
 }
 
-/* Fills wait for the slots that run, so that multigrid can be refreshed; but not for ever. */
+/* Fills wait for the slots that run, so that multigrid can be refreshed. */
 static void settle_refresh(worker_t *w) {
-  if (w->wanted == QK_MG_REFRESH_NONE) return;
-  if (!running(w)) {
-    w->round.head.kind = QK_ROUND_REFRESH;
-    w->round.head.refresh = w->wanted;
-  } else if (qk_now_ms() - w->wanted_since > PATIENCE_MS) {
-    qk_warn("worker", "multigrid is not refreshed now: slots have run for %d s since it was due",
-            PATIENCE_MS / 1000);
-    qk_mg_health_refreshed(&w->setup->mg->health, w->wanted);
-  } else {
-    return;
-  }
-  w->wanted = QK_MG_REFRESH_NONE;
+  if (!qk_refresh_settle(&w->refresher, w->setup, running(w), &w->round.head.order)) return;
+  if (w->round.head.order.refresh != QK_MG_REFRESH_NONE) w->round.head.kind = QK_ROUND_REFRESH;
   for (int i = 0; i < w->nwaiting; i++) w->round.fill[w->round.head.nfill++] = w->waiting[i];
   w->nwaiting = 0;
 }
 
 /* Whether the next round waits for FILLs. A backlog that does not come in time is forgotten. */
 static bool awaits_fills(worker_t *w) {
-  if (w->setup == NULL || w->wanted != QK_MG_REFRESH_NONE) return false;
+  if (w->setup == NULL || qk_refresh_is_wanted(&w->refresher)) return false;
   const qk_arrivals_t arrivals = {.idle = !running(w),
                                   .fills = w->round.head.nfill,
                                   .hungry = qk_inflight_hungry(w->inflight),
@@ -300,7 +293,7 @@ static qk_loaded_t *unload(worker_t *w) {
   w->inflight = NULL;
   w->port = NULL;
   w->setup = NULL;
-  w->wanted = QK_MG_REFRESH_NONE;
+  w->refresher.wanted.refresh = QK_MG_REFRESH_NONE;
   w->keep_until = w->smear_until = 0; /* steps are counted anew */
   w->backlog = 0;
   w->freed = 0;
@@ -389,20 +382,8 @@ static qk_status_t tell_result(worker_t *w, const qk_result_t *r) {
                     : qk_report_fill_done(w->channel, r);
 }
 
-/* Rank 0 decides. */
 static void watch(worker_t *w, const qk_result_t *result) {
-  qk_mg_service_t *mg = w->setup->mg;
-  if (mg == NULL || w->channel == NULL || result->refused || result->worked) return;
-  /* iterations that brought other residuals down say nothing of the rate of this one */
-  const double tol = qk_stopping_asks_more(&result->stopping) ? 0 : result->stopping.tol;
-  qk_mg_refresh_t refresh = qk_mg_health_add(&mg->health, result->err.code, result->iterations, tol,
-                                             result->true_residual);
-  if (refresh == QK_MG_REFRESH_NONE || w->wanted != QK_MG_REFRESH_NONE) return;
-  qk_warn("worker", "%.3g outer iterations a digit, %.3g when multigrid was new: to be %s",
-          mg->health.lately, mg->health.first,
-          refresh == QK_MG_REFINE ? "refined" : "set up again");
-  w->wanted = refresh;
-  w->wanted_since = qk_now_ms();
+  if (w->channel != NULL && qk_refresh_watch(&w->refresher, w->setup, result)) w->last_news = 0;
 }
 
 /* The figures of solves change with each of them: sent when the last one has ended, and once a
@@ -416,7 +397,7 @@ static qk_status_t tell_multigrid(worker_t *w) {
 
 static qk_status_t refresh(worker_t *w) {
   qk_status_t status =
-      qk_loaded_refresh(w->setup, w->round.head.refresh, tell_progress, w->channel, w->err);
+      qk_loaded_refresh(w->setup, w->round.head.order, tell_progress, w->channel, w->err);
   return status == QK_OK ? qk_report_multigrid(w->channel, w->setup->mg) : status;
 }
 

@@ -23,8 +23,6 @@
 #include "proto/fill_hint.h"
 #include "proto/limits.h"
 
-enum { QK_SLOT_GROUP = 4 };
-
 /* An RHS that has no slot yet. */
 typedef struct qk_waiting {
   int entry; /* the caller's name of it */

@@ -118,6 +118,10 @@ qk_status_t qk_report_multigrid(qk_channel_t *channel, const qk_mg_service_t *mg
   mg_report_t report;
   fill_multigrid(mg, &report);
   body.multigrid = &report.report;
+  body.has_wish = mg->wish != QK_MG_REFRESH_NONE;
+  body.wish = (uint32_t)mg->wish;
+  body.has_refresh = mg->refresh > 0;
+  body.refresh = mg->refresh;
   return send_if(channel, &ENVELOPE(MULTIGRID, multigrid, &body));
 }
 
@@ -189,7 +193,10 @@ qk_status_t qk_report_ready(qk_channel_t *channel, const qk_loaded_t *setup, dou
   if (setup->mg != NULL) {
     fill_multigrid(setup->mg, &mg);
     body.multigrid = &mg.report;
+    body.has_refresh = setup->mg->refresh > 0;
+    body.refresh = setup->mg->refresh;
   }
+  if (setup->device.bus[0] != '\0') body.bus = (char *)setup->device.bus;
   for (int mu = 0; mu < 4; mu++) {
     grid[mu] = (uint32_t)setup->geom.grid[mu];
     dims[mu] = (uint32_t)setup->geom.global[mu];

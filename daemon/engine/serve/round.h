@@ -19,7 +19,7 @@
 #include "daemon/engine/lattice/gamma_basis.h"
 #include "daemon/engine/modes/order.h"
 #include "daemon/engine/setup/load.h"
-#include "daemon/engine/setup/mg_health.h"
+#include "daemon/engine/setup/mg_service.h"
 #include "daemon/engine/transfer/wire.h"
 #include "proto/engine.pb-c.h"
 #include "proto/fill_hint.h"
@@ -102,7 +102,7 @@ typedef enum qk_round_kind {
 
 typedef struct qk_round_head {
   qk_round_kind_t kind;
-  qk_mg_refresh_t refresh; /* REFRESH */
+  qk_mg_order_t order; /* REFRESH */
   int32_t nfill, ncancel;
   bool eigen_rests; /* no step of eigenvectors in this round */
 } qk_round_head_t;

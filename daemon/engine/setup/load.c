@@ -142,6 +142,15 @@ static qk_status_t check_numbers(const Quark__Engine__Load *m, qk_err_t *err) {
   if (m->link_reals > INT_MAX || qk_choice_of(&qk_choice_link_forms, (int)m->link_reals) < 0)
     return qk_fail(err, QK_BAD_ARGUMENT, "link_reals = %u: must be 18, 12 or 8, or 0",
                    m->link_reals);
+  if (m->replicas < 1 || m->replicas > QK_REPLICAS_MAX)
+    return qk_fail(err, QK_BAD_ARGUMENT, "replicas = %u: must be 1 to %d", m->replicas,
+                   QK_REPLICAS_MAX);
+  if (m->replica >= m->replicas)
+    return qk_fail(err, QK_BAD_ARGUMENT, "replica = %u: there are %u, counted from 0", m->replica,
+                   m->replicas);
+  if (m->n_device > QK_DEVICES_MAX)
+    return qk_fail(err, QK_BAD_ARGUMENT, "device: %zu numbers, at most %d", m->n_device,
+                   QK_DEVICES_MAX);
   if (m->staging > QK_STAGING_MAX)
     return qk_fail(err, QK_BAD_ARGUMENT, "staging = %u: must be 0 to %d", m->staging,
                    QK_STAGING_MAX);
@@ -168,6 +177,15 @@ static qk_status_t parse_lattice(const Quark__Engine__Load *m, qk_load_t *l, qk_
   return status == QK_OK ? copy_phases(m, l->phase, err) : status;
 }
 
+static qk_launch_place_t place_of(const Quark__Engine__Load *m) {
+  qk_launch_place_t place = {.replicas = (int32_t)m->replicas,
+                             .replica = (int32_t)m->replica,
+                             .ndevices = (int32_t)m->n_device,
+                             .bind = m->bind};
+  for (size_t i = 0; i < m->n_device; i++) place.device[i] = m->device[i];
+  return place;
+}
+
 qk_status_t qk_load_parse(const Quark__Engine__Load *m, qk_load_t *load, qk_err_t *err) {
   qk_load_t l = {.inner = (qk_prec_t)m->inner,
                  .nslot = (int32_t)m->slots,
@@ -181,6 +199,7 @@ qk_status_t qk_load_parse(const Quark__Engine__Load *m, qk_load_t *load, qk_err_
   if (status != QK_OK) return status;
   status = check_numbers(m, err);
   if (status != QK_OK) return status;
+  l.place = place_of(m);
   status = parse_lattice(m, &l, err);
   if (status != QK_OK) return status;
   forget_phase(&l.values, l.phase);

@@ -11,6 +11,7 @@
 
 #include "cuda/ops.h"
 #include "daemon/base/err.h"
+#include "daemon/engine/lattice/launch.h"
 #include "daemon/engine/multigrid/multigrid.h"
 #include "proto/action/operator_text.h"
 #include "proto/choices.h"
@@ -31,6 +32,7 @@ typedef struct qk_load {
   int32_t link_reals;   /* 0: chosen */
   bool single_rhs;      /* what is alone has a solver of one column */
   int64_t reserve;      /* bytes on the host of rank 0 that are the front's */
+  qk_launch_place_t place; /* among the engines that serve the setup, and devices */
   int32_t staging;      /* sources, and as many solutions, on their way beside the slots */
   uint64_t fingerprint; /* that the front knows it by */
   qk_mg_params_t mg;

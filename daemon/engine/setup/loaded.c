@@ -52,7 +52,7 @@ static qk_status_t open_device(const loading_t *in, qk_loaded_t *s) {
   qk_status_t status = QK_OK;
   if (s->ctx == NULL)
     status = qk_launch_device(in->comm, qk_choice_word(&qk_choice_backends, in->load->backend),
-                              &s->ops, &s->ctx, in->err);
+                              &in->load->place, &s->ops, &s->ctx, in->err);
   if (status == QK_OK) status = qk_device_explain(&s->dev, init_device(s), in->err);
   return qk_comm_agree(in->comm, status, in->err);
 }
@@ -358,6 +358,7 @@ static qk_status_t build_multigrid(const loading_t *in, qk_loaded_t *s) {
                                    .single_rhs = s->plan.single_rhs,
                                    .room = (size_t)s->plan.cycle_work,
                                    .checkpoint = load->checkpoint,
+                                   .reads_only = load->place.replica > 0,
                                    .evolve_from = load->evolve_from,
                                    .evolve_path = load->evolve_path};
   params.identity = s->identity;
@@ -538,6 +539,7 @@ qk_status_t qk_loaded_create(qk_comm_t *comm, const qk_load_t *load, qk_loaded_t
   if (status == QK_OK) {
     s->backend = load->backend;
     s->fingerprint = load->fingerprint;
+    s->replicas = load->place.replicas;
     s->inner = load->inner;
     memcpy(s->phase_t, load->phase[3], sizeof s->phase_t);
     s->has_flavours = qk_values_action(&load->values)->has_flavours;
@@ -568,11 +570,11 @@ void qk_loaded_destroy(qk_loaded_t *setup) {
   qk_free(setup);
 }
 
-static qk_status_t refresh_and_build(qk_loaded_t *s, qk_mg_refresh_t refresh,
+static qk_status_t refresh_and_build(qk_loaded_t *s, qk_mg_order_t order,
                                      qk_progress_fn *progress, void *arg, qk_err_t *err) {
   qk_status_t status = keep_local(s, true);
   if (status != QK_OK) return status;
-  status = qk_mg_service_refresh(s->mg, refresh, progress, arg, err);
+  status = qk_mg_service_refresh(s->mg, order, progress, arg, err);
   if (status != QK_OK) return status;
   status = keep_local(s, false);
   if (status != QK_OK) return status;
@@ -580,10 +582,10 @@ static qk_status_t refresh_and_build(qk_loaded_t *s, qk_mg_refresh_t refresh,
   return status == QK_OK ? qk_loaded_count_memory(s) : status;
 }
 
-qk_status_t qk_loaded_refresh(qk_loaded_t *setup, qk_mg_refresh_t refresh, qk_progress_fn *progress,
+qk_status_t qk_loaded_refresh(qk_loaded_t *setup, qk_mg_order_t order, qk_progress_fn *progress,
                               void *arg, qk_err_t *err) {
   drop_solvers(setup);
-  qk_status_t status = refresh_and_build(setup, refresh, progress, arg, err);
+  qk_status_t status = refresh_and_build(setup, order, progress, arg, err);
   return qk_device_explain(&setup->dev, status, err);
 }
 

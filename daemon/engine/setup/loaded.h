@@ -57,6 +57,7 @@ typedef struct qk_loaded {
   qk_backend_t backend; /* as it was asked for */
   qk_mg_identity_t identity;        /* links, boundary, operator: what files are bound to */
   uint64_t fingerprint;             /* of the LOAD */
+  int replicas;                     /* engines that serve the setup */
   bool has_flavours;                /* of the action (actions.h) */
   int vectors;                      /* of a right-hand side (actions.h): 1 or more */
   int64_t device_bytes, host_bytes; /* sums over the ranks, by qk_loaded_count_memory */
@@ -82,7 +83,7 @@ static inline int qk_loaded_inflight(const qk_loaded_t *setup) {
 
 /* Multigrid is refined or made anew, and solvers on it. No slot may be in use. Errors: the process
  * cannot go on. */
-qk_status_t qk_loaded_refresh(qk_loaded_t *setup, qk_mg_refresh_t refresh, qk_progress_fn *progress,
+qk_status_t qk_loaded_refresh(qk_loaded_t *setup, qk_mg_order_t order, qk_progress_fn *progress,
                               void *arg, qk_err_t *err);
 
 /* Collective. */

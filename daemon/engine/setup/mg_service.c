@@ -45,7 +45,7 @@ static void trouble(qk_mg_service_t *h, const char *what, const qk_err_t *err) {
 static qk_status_t begin_save(qk_mg_service_t *h) {
   qk_err_t err = {0};
   h->written = false;
-  if (h->checkpoint[0] == '\0') return QK_OK;
+  if (h->checkpoint[0] == '\0' || h->params.reads_only) return QK_OK;
   qk_status_t status = qk_mg_save_begin(h->mg, h->checkpoint, &h->params.identity, &h->save, &err);
   if (status == QK_OK) return QK_OK;
   trouble(h, "not written", &err);
@@ -197,6 +197,7 @@ qk_status_t qk_mg_service_create(qk_operator_t *op, qk_work_t *work,
   h->op = qk_operator_base(op);
   h->work = work;
   h->params = *params;
+  h->seed = params->mg.seed;
   status = make(h, progress, arg, err);
   if (status != QK_OK) goto fail;
   tell(h, h->mg->restored ? "restored" : h->mg->origin[0] ? h->mg->origin : "set up");
@@ -241,11 +242,13 @@ static bool can_retry(qk_status_t status) {
   return status == QK_BREAKDOWN || status == QK_NOT_CONVERGED || status == QK_DEVICE_MEMORY;
 }
 
-qk_status_t qk_mg_service_refresh(qk_mg_service_t *h, qk_mg_refresh_t refresh,
+qk_status_t qk_mg_service_refresh(qk_mg_service_t *h, qk_mg_order_t order,
                                   qk_progress_fn *progress, void *arg, qk_err_t *err) {
+  qk_mg_refresh_t refresh = order.refresh;
   bool ended;
   qk_status_t status = end_save(h, true, &ended);
   if (status != QK_OK) return status;
+  if (order.number > 0) h->params.reads_only = !order.writes;
   drop_cycles(h);
   qk_work_trim(h->work);
   if (refresh == QK_MG_REFINE) {
@@ -262,13 +265,15 @@ qk_status_t qk_mg_service_refresh(qk_mg_service_t *h, qk_mg_refresh_t refresh,
   if (refresh == QK_MG_REBUILD) {
     qk_mg_destroy(h->mg);
     h->mg = NULL;
-    h->params.mg.seed++;
+    h->params.mg.seed = order.number > 0 ? h->seed + order.number : h->params.mg.seed + 1;
     status = set_up(h, progress, arg, err);
     if (status == QK_OK) h->rebuilt++;
   }
   if (status == QK_OK) status = make_cycles(h, err);
   if (status != QK_OK) return status;
   qk_mg_health_refreshed(&h->health, refresh);
+  h->wish = QK_MG_REFRESH_NONE;
+  if (order.number > 0) h->refresh = order.number;
   tell(h, refresh == QK_MG_REFINE ? "refined" : "set up again");
   return QK_OK;
 }

@@ -23,6 +23,7 @@ typedef struct qk_mg_service_params {
   bool single_rhs;
   size_t room;            /* of work fields while it serves: plan.h */
   const char *checkpoint; /* file or folder; "": none */
+  bool reads_only;        /* it is another engine's to write */
   qk_mg_identity_t identity;
   /* A setup evolves from the one of this name, whose checkpoint this is; NULL or "": from noise,
    * and if only the path is "", there is no checkpoint of it any more. */
@@ -39,6 +40,9 @@ typedef struct qk_mg_service {
   qk_cycle_vectors_t *cycle_vectors, *single_rhs_vectors; /* of each, or NULL */
   qk_mg_health_t health;
   int refined, rebuilt;
+  qk_mg_refresh_t wish; /* what it asks the front for, where that decides */
+  uint64_t refresh;     /* number of the front's last order; 0: there was none */
+  uint64_t seed;        /* at first */
   int64_t bytes;                 /* on the device, all ranks */
   char checkpoint[QK_FILE_PATH]; /* the file; "": none */
   bool written;                  /* it holds what is in use */
@@ -59,9 +63,17 @@ void qk_mg_service_abandon(qk_mg_service_t *host);
 /* For solvers of all slots, or of one, made after the last create or refresh; borrows the host. */
 qk_precond_t qk_mg_service_precond(qk_mg_service_t *host, bool single_rhs);
 
+/* What is to be done. number 0: as this engine has decided. Else it is the front's order, for all
+ * replicas alike: a rebuild begins from the first seed plus the number, and one of them writes. */
+typedef struct qk_mg_order {
+  qk_mg_refresh_t refresh;
+  uint64_t number;
+  bool writes;
+} qk_mg_order_t;
+
 /* REFINE or REBUILD; a refinement that does not succeed becomes a rebuild. No solver may use the
  * host. After an error the host can only be destroyed. */
-qk_status_t qk_mg_service_refresh(qk_mg_service_t *host, qk_mg_refresh_t refresh,
+qk_status_t qk_mg_service_refresh(qk_mg_service_t *host, qk_mg_order_t order,
                                   qk_progress_fn *progress, void *arg, qk_err_t *err);
 
 /* Looks after the checkpoint. *news: a write has ended, well or badly. */

@@ -75,7 +75,7 @@ qk_status_t qk_tool_lay_out(qk_tool_t *tool, const qk_tool_options_t *options, c
 
 qk_status_t qk_tool_launch(qk_tool_t *tool, const char *backend, qk_err_t *err) {
   if (tool->ctx != NULL) return QK_OK;
-  return qk_launch_device(tool->comm, backend, &tool->ops, &tool->ctx, err);
+  return qk_launch_device(tool->comm, backend, NULL, &tool->ops, &tool->ctx, err);
 }
 
 qk_status_t qk_tool_open_device(qk_tool_t *tool, const char *backend, qk_err_t *err) {

@@ -16,17 +16,23 @@ static const char PREFIX[] = "engine ", FOLDER[] = "runtime", IPC[] = "ipc://", 
 
 /* ---- engines ------------------------------------------------------------------------------- */
 
+/* "engine SETUP", and "engine SETUP.REPLICA" for all but the first. */
+static void write_key(int64_t setup, int replica, char key[48]) {
+  const int n = snprintf(key, 48, "%s%" PRId64, PREFIX, setup);
+  if (replica > 0) snprintf(key + n, 48 - (size_t)n, ".%d", replica);
+}
+
 void qk_adopt_note(qk_journal_t *journal, const qk_adopted_t *l) {
-  char key[40], value[QK_SOCKET_MAX + 120];
-  snprintf(key, sizeof key, "%s%" PRId64, PREFIX, l->setup);
+  char key[48], value[QK_SOCKET_MAX + 120];
+  write_key(l->setup, l->replica, key);
   snprintf(value, sizeof value, "%ld %llu %s %016" PRIx64 " %s", (long)l->process.pid,
            l->process.start, l->process.boot, l->fingerprint, l->endpoint);
   qk_journal_note_now(journal, key, value);
 }
 
-void qk_adopt_forget(qk_journal_t *journal, int64_t setup) {
-  char key[40];
-  snprintf(key, sizeof key, "%s%" PRId64, PREFIX, setup);
+void qk_adopt_forget(qk_journal_t *journal, int64_t setup, int replica) {
+  char key[48];
+  write_key(setup, replica, key);
   qk_journal_note_soon(journal, key, NULL);
 }
 
@@ -37,15 +43,17 @@ typedef struct list {
 
 static bool on_note(void *arg, const char *key, const char *value, qk_err_t *why) {
   list_t *list = arg;
-  qk_adopted_t l = {.setup = strtoll(key + strlen(PREFIX), NULL, 10)};
-  long pid;
+  char *end;
+  qk_adopted_t l = {.setup = strtoll(key + strlen(PREFIX), &end, 10)};
+  long pid, replica = *end == '.' ? strtol(end + 1, &end, 10) : 0;
   (void)why;
-  if (list->n == QK_ADOPTED_MAX ||
+  if (list->n == QK_ADOPTED_MAX || *end || replica < 0 || replica >= QK_REPLICAS_MAX ||
       sscanf(value, "%ld %llu %36s %" SCNx64 " %143[^\n]", &pid, &l.process.start, l.process.boot,
              &l.fingerprint, l.endpoint) != 5 ||
       strncmp(l.endpoint, IPC, strlen(IPC)) != 0)
     return true;
   l.process.pid = (pid_t)pid;
+  l.replica = (int)replica;
   list->at[list->n++] = l;
   return true;
 }
@@ -67,7 +75,7 @@ int qk_adopt_list(qk_journal_t *journal, qk_adopted_t at[QK_ADOPTED_MAX]) {
     qk_error("journal", "%s", err.text);
   for (int i = 0; i < list.n;)
     if (is_handed_over(&list, i)) {
-      qk_adopt_forget(journal, at[i].setup);
+      qk_adopt_forget(journal, at[i].setup, at[i].replica);
       at[i] = at[--list.n];
     } else {
       i++;
@@ -88,7 +96,7 @@ void qk_adopt_end_engine(qk_journal_t *journal, const qk_adopted_t *l) {
   qk_adopt_fifo(l->endpoint, fifo);
   unlink(fifo);
   unlink(l->endpoint + strlen(IPC));
-  qk_adopt_forget(journal, l->setup);
+  qk_adopt_forget(journal, l->setup, l->replica);
 }
 
 /* ---- the private folder -------------------------------------------------------------------- */

@@ -13,10 +13,11 @@
 #include "daemon/front/host/procid.h"
 #include "daemon/front/state/journal.h"
 
-enum { QK_ADOPTED_MAX = 64, QK_SOCKET_MAX = 144 };
+enum { QK_ADOPTED_MAX = 256, QK_SOCKET_MAX = 144 };
 
 typedef struct qk_adopted {
   int64_t setup; /* id in the journal; 0: the one of the command line */
+  int replica;   /* of its engines */
   qk_procid_t process;
   uint64_t fingerprint;
   /* endpoint to which the engine connects; its FIFO is in the same folder */
@@ -25,7 +26,7 @@ typedef struct qk_adopted {
 
 /* Records that an engine has started or ended. Failures of the journal are logged. */
 void qk_adopt_note(qk_journal_t *journal, const qk_adopted_t *adopted);
-void qk_adopt_forget(qk_journal_t *journal, int64_t setup);
+void qk_adopt_forget(qk_journal_t *journal, int64_t setup, int replica);
 /* Lists the engines of the previous front; returns how many. */
 int qk_adopt_list(qk_journal_t *journal, qk_adopted_t list[QK_ADOPTED_MAX]);
 /* Ends an engine that is not adopted, waits until it has ended (at most 10 s), and removes its

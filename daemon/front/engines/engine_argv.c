@@ -55,13 +55,13 @@ static void print_file(FILE *f, const char *path) {
 }
 
 uint64_t qk_engine_argv_fingerprint(const qk_settings_t *s, const char *program,
-                                    const char *checkpoint) {
+                                    const char *checkpoint, int replica) {
   qk_engine_argv_t command;
   char *text = NULL;
   size_t size = 0, bytes;
   uint64_t fingerprint = 0;
   FILE *f = open_memstream(&text, &size);
-  uint8_t *load = qk_engine_encode_load(s, checkpoint, NULL, 0, 0, &bytes);
+  uint8_t *load = qk_engine_encode_load(s, replica, checkpoint, NULL, 0, 0, &bytes);
   if (f && load) {
     print_file(f, program);
     print_file(f, s->gauge);

@@ -24,6 +24,6 @@ void qk_engine_argv_make(const qk_settings_t *settings, const char *program, con
  * endpoint, its LOAD, and size, time and inode of program and gauge file. Engines with equal
  * fingerprints are interchangeable. Without memory it returns 0, which equals no other. */
 uint64_t qk_engine_argv_fingerprint(const qk_settings_t *settings, const char *program,
-                                    const char *checkpoint);
+                                    const char *checkpoint, int replica);
 
 #endif

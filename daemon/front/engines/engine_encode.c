@@ -36,7 +36,18 @@ static size_t list_multigrid(const qk_settings_t *s, Quark__Setting *setting,
   return n;
 }
 
-uint8_t *qk_engine_encode_load(const qk_settings_t *s, const char *checkpoint,
+/* What an engine needs to know of the others of its setup, and of devices. */
+static void set_place(const qk_settings_t *s, int replica, Quark__Engine__Load *load) {
+  load->has_replicas = load->has_replica = s->replicas > 1;
+  load->replicas = (uint32_t)s->replicas;
+  load->replica = (uint32_t)replica;
+  load->n_device = (size_t)s->ndevices;
+  load->device = (uint32_t *)s->device;
+  load->bind = s->replicas > 1 ? s->numa != QK_NUMA_OFF : s->numa == QK_NUMA_ON;
+  load->has_bind = load->bind;
+}
+
+uint8_t *qk_engine_encode_load(const qk_settings_t *s, int replica, const char *checkpoint,
                                const qk_engine_start_t *start, uint64_t fingerprint,
                                int64_t reserve, size_t *bytes) {
   Quark__Engine__Load load = QUARK__ENGINE__LOAD__INIT;
@@ -83,6 +94,7 @@ uint8_t *qk_engine_encode_load(const qk_settings_t *s, const char *checkpoint,
   if (start && start->term[0]) load.clover = (char *)start->term;
   if (start && start->from[0]) load.evolve_from = (char *)start->from;
   if (start && start->from[0] && start->path[0]) load.evolve_path = (char *)start->path;
+  set_place(s, replica, &load);
   return pack(&ENVELOPE(LOAD, load, &load), bytes);
 }
 
@@ -204,6 +216,14 @@ uint8_t *qk_engine_encode_adopt(uint64_t nonce, size_t *bytes) {
   Quark__Engine__Adopt adopt = QUARK__ENGINE__ADOPT__INIT;
   adopt.nonce = nonce;
   return pack(&ENVELOPE(ADOPT, adopt, &adopt), bytes);
+}
+
+uint8_t *qk_engine_encode_refresh(uint32_t kind, uint64_t number, bool write, size_t *bytes) {
+  Quark__Engine__Refresh refresh = QUARK__ENGINE__REFRESH__INIT;
+  refresh.kind = kind;
+  refresh.number = number;
+  refresh.write = write;
+  return pack(&ENVELOPE(REFRESH, refresh, &refresh), bytes);
 }
 
 uint8_t *qk_engine_encode_ping(size_t *bytes) {

@@ -20,9 +20,9 @@ typedef struct qk_engine_start {
   const char *vectors; /* file of the vectors that solves begin with; "": they are kept in none */
 } qk_engine_start_t;
 
-/* checkpoint: of multigrid; "": none. start: NULL: from noise. fingerprint: of this LOAD
+/* replica: of the settings' replicas. checkpoint: of multigrid; "": none. start: NULL: from noise. fingerprint: of this LOAD
  * (engine_argv.h); 0: none. reserve: bytes of this host that uploads and results may still take. */
-uint8_t *qk_engine_encode_load(const qk_settings_t *settings, const char *checkpoint,
+uint8_t *qk_engine_encode_load(const qk_settings_t *settings, int replica, const char *checkpoint,
                                const qk_engine_start_t *start, uint64_t fingerprint,
                                int64_t reserve, size_t *bytes);
 uint8_t *qk_engine_encode_fill(uint32_t entry, uint64_t serial, const qk_rhs_t *rhs,
@@ -38,6 +38,8 @@ uint8_t *qk_engine_encode_eigen_cancel(uint64_t serial, size_t *bytes);
 uint8_t *qk_engine_encode_eigen_drop(const char *name, size_t *bytes);
 uint8_t *qk_engine_encode_cancel(uint32_t entry, uint64_t serial, size_t *bytes);
 uint8_t *qk_engine_encode_adopt(uint64_t nonce, size_t *bytes);
+/* kind: as in REFRESH of engine.proto. */
+uint8_t *qk_engine_encode_refresh(uint32_t kind, uint64_t number, bool write, size_t *bytes);
 uint8_t *qk_engine_encode_ping(size_t *bytes);
 uint8_t *qk_engine_encode_stop(size_t *bytes);
 

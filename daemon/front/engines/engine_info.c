@@ -55,6 +55,8 @@ const char *qk_engine_info_ready(qk_engine_info_t *info, const qk_settings_t *se
   snprintf(info->device, sizeof info->device, "%s", r->device);
   snprintf(info->format, sizeof info->format, "%s", r->format);
   snprintf(info->grid_why, sizeof info->grid_why, "%s", r->grid_why ? r->grid_why : "");
+  snprintf(info->bus, sizeof info->bus, "%s", r->bus ? r->bus : "");
+  info->refresh = r->refresh < UINT32_MAX ? r->refresh : 0;
   info->ranks = r->ranks;
   info->slots = r->slots;
   info->inflight = r->has_inflight ? r->inflight : r->slots;

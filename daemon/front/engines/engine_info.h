@@ -19,6 +19,8 @@ typedef struct qk_engine_info {
   char backend[32], device[128], format[64], phase[64], solver[32], grid_why[256];
   uint64_t done, total; /* of phase */
   double plaquette, unitarity, load_seconds;
+  char bus[24];     /* where the device is; "": not known */
+  uint64_t refresh; /* the last order of multigrid that the engine had carried out when READY */
   uint64_t digest, device_bytes, host_bytes;
   uint32_t link_reals;
   uint64_t steps;                    /* of the solver, since it was loaded */

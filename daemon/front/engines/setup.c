@@ -10,8 +10,18 @@
 qk_status_t qk_setup_create(struct qk_service *service, const char *name,
                             const qk_settings_t *settings, double now, qk_setup_t **out,
                             qk_err_t *err) {
+  const int replicas = settings->replicas > 1 ? (int)settings->replicas : 1;
   qk_setup_t *setup = qk_calloc(1, sizeof *setup);
-  if (!setup) return qk_fail(err, QK_NO_MEMORY, "no memory for a setup");
+  if (setup) setup->replica = qk_calloc((size_t)replicas, sizeof *setup->replica);
+  if (!setup || !setup->replica) {
+    qk_free(setup);
+    return qk_fail(err, QK_NO_MEMORY, "no memory for a setup");
+  }
+  setup->replicas = replicas;
+  for (int r = 0; r < replicas; r++) {
+    setup->replica[r].setup = setup;
+    setup->replica[r].number = r;
+  }
   setup->service = service;
   snprintf(setup->name, sizeof setup->name, "%s", name);
   snprintf(setup->site_name, sizeof setup->site_name, "%s", name);
@@ -54,7 +64,8 @@ qk_setup_t *qk_setup_hold(qk_setup_t *setup) {
 
 void qk_setup_release(qk_setup_t *setup) {
   if (!setup || --setup->holds > 0) return;
-  qk_supervisor_destroy(setup->supervisor);
+  QK_EACH_REPLICA(r, setup) qk_supervisor_destroy(r->supervisor);
+  qk_free(setup->replica);
   qk_setup_release(setup->source);
   free(setup->load);
   qk_free(setup);
@@ -65,23 +76,80 @@ bool qk_setup_serves(const qk_setup_t *setup) {
 }
 
 const char *qk_setup_solver(const qk_setup_t *setup) {
-  const qk_engine_info_t *e = qk_supervisor_info(setup->supervisor);
+  const qk_engine_info_t *e = qk_setup_info(setup);
   return e->loaded ? e->solver : qk_settings_solver(&setup->settings);
 }
 
-int qk_setup_inflight(const qk_setup_t *setup) {
+/* ---- all replicas ---------------------------------------------------------------------------- */
+
+static const qk_replica_t *first_in(const qk_setup_t *setup, qk_supervisor_state_t state) {
+  QK_EACH_REPLICA(r, setup) if (qk_supervisor_state(r->supervisor) == state) return r;
+  return NULL;
+}
+
+const qk_replica_t *qk_setup_lead(const qk_setup_t *setup) {
+  if (setup->replicas == 1) return setup->replica;
+  const qk_replica_t *lead = first_in(setup, QK_SUPERVISOR_READY);
+  if (!lead) lead = first_in(setup, QK_SUPERVISOR_LOADING);
+  return lead ? lead : setup->replica;
+}
+
+const qk_engine_info_t *qk_setup_info(const qk_setup_t *setup) {
+  return qk_supervisor_info(qk_setup_lead(setup)->supervisor);
+}
+
+qk_supervisor_state_t qk_setup_state(const qk_setup_t *setup) {
+  return qk_supervisor_state(qk_setup_lead(setup)->supervisor);
+}
+
+int qk_setup_slots(const qk_setup_t *setup) {
+  const bool ready = qk_setup_state(setup) == QK_SUPERVISOR_READY;
   int n = 0;
-  for (int k = 0; k < QK_INFLIGHT_MAX; k++) n += setup->inflight[k].rhs != NULL;
+  QK_EACH_REPLICA(r, setup)
+  if (!ready || qk_replica_is_ready(r)) n += (int)qk_supervisor_info(r->supervisor)->slots;
   return n;
 }
 
 int qk_setup_busy(const qk_setup_t *setup) {
-  const int slots = (int)qk_supervisor_info(setup->supervisor)->slots,
-            inflight = qk_setup_inflight(setup);
-  return inflight < slots ? inflight : slots;
+  int n = 0;
+  QK_EACH_REPLICA(r, setup) n += qk_replica_busy(r);
+  return n;
 }
 
 int qk_setup_running(const qk_setup_t *setup) {
-  return qk_setup_inflight(setup) + (setup->inflight[QK_CONTRACT_ENTRY].rhs != NULL) +
-         (setup->inflight[QK_EIGEN_ENTRY].rhs != NULL);
+  int n = 0;
+  QK_EACH_REPLICA(r, setup) n += qk_replica_running(r);
+  return n;
+}
+
+int qk_setup_restarts(const qk_setup_t *setup) {
+  int n = 0;
+  QK_EACH_REPLICA(r, setup) n += qk_supervisor_restarts(r->supervisor);
+  return n;
+}
+
+qk_occupancy_t qk_setup_occupancy(const qk_setup_t *setup) {
+  qk_occupancy_t sum = {0};
+  QK_EACH_REPLICA(r, setup) {
+    sum.saturated += r->occupancy.saturated / setup->replicas;
+    sum.solving += r->occupancy.solving;
+    sum.moving += r->occupancy.moving;
+    sum.idle += r->occupancy.idle;
+  }
+  return sum;
+}
+
+bool qk_setup_stopped(const qk_setup_t *setup) {
+  QK_EACH_REPLICA(r, setup)
+  if (qk_supervisor_state(r->supervisor) != QK_SUPERVISOR_STOPPED) return false;
+  return true;
+}
+
+bool qk_setup_saving(const qk_setup_t *setup) {
+  QK_EACH_REPLICA(r, setup) if (qk_supervisor_saving(r->supervisor)) return true;
+  return false;
+}
+
+void qk_setup_stop(qk_setup_t *setup, double now) {
+  QK_EACH_REPLICA(r, setup) qk_supervisor_stop(r->supervisor, now);
 }

@@ -1,32 +1,27 @@
 /*
- * setup.h: a named setup: its configuration and operator, the engine that has it loaded, the
- * engine's in-flight entries, and measurements. Setups share only the front: each has its own
- * engine process and its own queues in the scheduler.
+ * setup.h: a named setup: its configuration and operator, the engines that have it loaded
+ * (replica.h), and measurements. Setups share only the front: each has engine processes and queues
+ * in the scheduler of its own.
  *
  * Reference-counted by jobs. A setup is freed when it is listed in no table (service.h) and nobody
- * holds it, after its engine, so that results outlive their engine.
+ * holds it, after its engines, so that results outlive them.
  */
 #ifndef QK_FRONT_SETUP_H
 #define QK_FRONT_SETUP_H
 
-#include "daemon/front/engines/supervisor.h"
-#include "daemon/front/measure/history.h"
-#include "daemon/front/measure/occupancy.h"
+#include "daemon/front/engines/replica.h"
 #include "daemon/front/measure/pace.h"
 #include "daemon/front/settings/operator.h"
 
 struct qk_service;
 
-/* Entries of an engine: those of right-hand sides in flight, one for a contraction, and one for
- * eigenvectors. */
-enum { QK_CONTRACT_ENTRY = QK_INFLIGHT_MAX, QK_EIGEN_ENTRY, QK_ENTRIES };
-
-/* The right-hand side of an in-flight entry; rhs NULL: the entry is free. */
-typedef struct qk_inflight_entry {
-  qk_rhs_t *rhs;
-  uint64_t serial;
-  qk_occupancy_mark_t filled;
-} qk_inflight_entry_t;
+/* Refreshes of multigrid that all replicas are told to do (service/setups/setups_refresh.c). */
+typedef struct qk_refresh_state {
+  uint64_t number; /* of the last; 0: there was none */
+  uint32_t kind;   /* of it, as in REFRESH; 0: not known, it was ordered by the front before */
+  bool written;    /* one was told to write the checkpoint */
+  uint64_t saved;  /* the one that the checkpoint has */
+} qk_refresh_state_t;
 
 typedef struct qk_setup {
   struct qk_service *service;
@@ -58,12 +53,13 @@ typedef struct qk_setup {
   char memory[160]; /* where the engine finds that; "": of a file */
   qk_job_t *term;   /* likewise the clover term; NULL: the action has none */
   char term_memory[160];
-  qk_engine_start_t start; /* these, for the supervisor */
-  qk_supervisor_t *supervisor;
+  qk_engine_start_t start; /* these, for the supervisors */
+  int replicas;
+  qk_replica_t *replica; /* as many; they stay where they are */
   /* What takes its place, its engine and, but for that of another name, its name, once what was
    * accepted for this one has ended: it is in no table before. NULL: none. */
   struct qk_setup *successor;
-  bool started;      /* its engine may run */
+  bool started;      /* its engines may run */
   bool again;        /* it was rejected for lack of memory, and will be tried again */
   bool make_default; /* make it the default as soon as it is ready */
   bool dropping;     /* accepts nothing new; ends when no request is open */
@@ -77,20 +73,17 @@ typedef struct qk_setup {
   double used_at;         /* when the last of them ended, or the setup was loaded */
   qk_link_t quarantined;  /* right-hand sides that were in flight when an engine was lost */
   qk_link_t waiting;      /* right-hand sides whose solutions found no shared memory */
-  qk_inflight_entry_t inflight[QK_ENTRIES];
-  qk_curve_t curve[QK_INFLIGHT_MAX]; /* of in-flight right-hand sides */
-  qk_occupancy_t occupancy;
-  uint64_t serial;
-  qk_link_t eigen;                /* its eigenvectors (service/eigen.h) */
-  qk_link_t eigen_away;           /* those in its files that are of another operator */
-  struct qk_eigen_set *returning; /* of them those that its engine reads now; NULL: none */
-  uint64_t returning_serial;
-  Quark__EigenProgress eigen_now; /* of those that it computes */
-  double cost_per_digit;          /* applications per digit of recent right-hand sides */
-  double open_digits;             /* digits requested by right-hand sides that have not ended */
+  qk_refresh_state_t refresh;
+  uint64_t serial;        /* of the last message that has one, to any of its engines */
+  qk_link_t eigen;        /* its eigenvectors (service/eigen.h) */
+  qk_link_t eigen_away;   /* those in its files that are of another operator */
+  double cost_per_digit;  /* applications per digit of recent right-hand sides */
+  double open_digits;     /* digits requested by right-hand sides that have not ended */
   qk_pace_t pace;
-  double busy_since; /* time when the first slot was filled after all were free */
 } qk_setup_t;
+
+#define QK_EACH_REPLICA(r, setup)                                                                  \
+  for (qk_replica_t * (r) = (setup)->replica; (r) < (setup)->replica + (setup)->replicas; (r)++)
 
 /* The one that its place in the table stands for. */
 static inline const qk_setup_t *qk_setup_current(const qk_setup_t *setup) {
@@ -119,10 +112,22 @@ void qk_setup_release(qk_setup_t *setup);
 bool qk_setup_serves(const qk_setup_t *setup);
 /* The solver that the engine chose, once that is known. */
 const char *qk_setup_solver(const qk_setup_t *setup);
-/* Right-hand sides in the engine; slots in use, or about to be; all entries in use, with the
- * contraction. */
-int qk_setup_inflight(const qk_setup_t *setup);
+/* The replica that stands for all: the first that is ready, else the first that loads, else the
+ * first; what its engine says of the setup; its supervisor's state. */
+const qk_replica_t *qk_setup_lead(const qk_setup_t *setup);
+const qk_engine_info_t *qk_setup_info(const qk_setup_t *setup);
+qk_supervisor_state_t qk_setup_state(const qk_setup_t *setup);
+/* Of all replicas: slots of those that are ready, or if none is of all; slots in use, or about to
+ * be; all entries in use, with contractions; engines that were lost and started again. */
+int qk_setup_slots(const qk_setup_t *setup);
 int qk_setup_busy(const qk_setup_t *setup);
 int qk_setup_running(const qk_setup_t *setup);
+int qk_setup_restarts(const qk_setup_t *setup);
+/* Sums over its replicas; `saturated` is their mean. */
+qk_occupancy_t qk_setup_occupancy(const qk_setup_t *setup);
+/* Whether all its engines are stopped; whether one of them writes a checkpoint. */
+bool qk_setup_stopped(const qk_setup_t *setup);
+bool qk_setup_saving(const qk_setup_t *setup);
+void qk_setup_stop(qk_setup_t *setup, double now);
 
 #endif

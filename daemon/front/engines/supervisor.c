@@ -49,7 +49,8 @@ struct qk_supervisor {
   char checkpoint[QK_PATH_MAX + 1]; /* of multigrid; "": none */
   bool late;                        /* it did not say HELLO in time */
   char last_error[512];
-  char label[QK_SETUP_NAME_MAX + 3]; /* opens messages: "" or "NAME: " */
+  bool held;                        /* no engine starts now */
+  char label[QK_SETUP_NAME_MAX + 16]; /* opens messages: "", "NAME: " or "NAME, replica 1: " */
 };
 
 static double now_of(const qk_supervisor_t *w) {
@@ -74,6 +75,9 @@ const qk_engine_info_t *qk_supervisor_info(const qk_supervisor_t *w) {
 int qk_supervisor_restarts(const qk_supervisor_t *w) {
   return w->generation > 0 ? w->generation - 1 : 0;
 }
+int qk_supervisor_failures(const qk_supervisor_t *w) {
+  return w->failures;
+}
 bool qk_supervisor_adopted(const qk_supervisor_t *w) {
   return w->adopted > 0 && w->adopted == w->generation;
 }
@@ -82,6 +86,10 @@ bool qk_supervisor_late(const qk_supervisor_t *w) {
 }
 const char *qk_supervisor_last_error(const qk_supervisor_t *w) {
   return w->last_error;
+}
+
+static uint64_t fingerprint_of(const qk_supervisor_t *w) {
+  return qk_engine_argv_fingerprint(w->settings, w->site.program, w->checkpoint, w->site.replica);
 }
 
 /* ---- socket -------------------------------------------------------------------------------- */
@@ -176,8 +184,8 @@ static bool send_load(qk_supervisor_t *w) {
   size_t bytes;
   const qk_budget_t *memory = w->site.memory;
   const int64_t left = memory && memory->limit > memory->used ? memory->limit - memory->used : 0;
-  uint8_t *load = qk_engine_encode_load(w->settings, w->checkpoint, w->site.start, w->fingerprint,
-                                        left, &bytes);
+  uint8_t *load = qk_engine_encode_load(w->settings, w->site.replica, w->checkpoint, w->site.start,
+                                        w->fingerprint, left, &bytes);
   w->told = true;
   return send_message(w, load, bytes);
 }
@@ -302,6 +310,7 @@ static const char *on_message(qk_supervisor_t *w, const Quark__Engine__EngineMes
     return NULL;
   case QUARK__ENGINE__ENGINE_MESSAGE__BODY_MULTIGRID:
     qk_engine_info_multigrid(&w->info, m->multigrid->multigrid);
+    if (ready && w->info.multigrid) w->events->multigrid(w->arg, m->multigrid);
     return NULL;
   case QUARK__ENGINE__ENGINE_MESSAGE__BODY_FATAL:
     return m->fatal->text;
@@ -343,7 +352,7 @@ static void on_readable(void *arg) {
 /* ---- process ------------------------------------------------------------------------------- */
 
 static void forget_process(const qk_supervisor_t *w) {
-  if (w->site.journal) qk_adopt_forget(w->site.journal, *w->site.id);
+  if (w->site.journal) qk_adopt_forget(w->site.journal, *w->site.id, w->site.replica);
 }
 
 /* pid: of the engine; 0: it is a child that is in our group still. */
@@ -368,7 +377,8 @@ static void on_exit_of_engine(void *arg, const char *how) {
 /* Of an engine that the next front may take over. */
 static void note_process(qk_supervisor_t *w) {
   qk_err_t err = {0};
-  qk_adopted_t adopted = {.setup = *w->site.id, .fingerprint = w->fingerprint};
+  qk_adopted_t adopted = {
+      .setup = *w->site.id, .replica = w->site.replica, .fingerprint = w->fingerprint};
   snprintf(adopted.endpoint, sizeof adopted.endpoint, "%s", w->endpoint);
   if (qk_procid_of(qk_process_pid(w->process), &adopted.process, &err) == QK_OK)
     qk_adopt_note(w->site.journal, &adopted);
@@ -387,7 +397,7 @@ static qk_status_t start(qk_supervisor_t *w, qk_err_t *err) {
   if (s != QK_OK) return s;
   qk_adopt_fifo(w->endpoint, fifo);
   qk_engine_argv_make(w->settings, w->site.program, w->endpoint, &command);
-  w->fingerprint = qk_engine_argv_fingerprint(w->settings, w->site.program, w->checkpoint);
+  w->fingerprint = fingerprint_of(w);
   note_kills(w, 0);
   s = qk_process_spawn(w->site.loop, command.argv, lasts ? fifo : NULL, logs_json(w),
                        on_exit_of_engine, w, &w->process, err);
@@ -422,7 +432,7 @@ static const char *misfit(const qk_supervisor_t *w, const qk_adopted_t *adopted)
   if (!qk_engine_argv_lasts(w->settings)) return "engine-grace is 0 now";
   if (adopted->fingerprint == 0 ||
       adopted->fingerprint !=
-          qk_engine_argv_fingerprint(w->settings, w->site.program, w->checkpoint))
+          fingerprint_of(w))
     return "it was started with other settings, or files have changed";
   return NULL;
 }
@@ -479,7 +489,7 @@ void qk_supervisor_tick(qk_supervisor_t *w, double now) {
   }
   if (w->state == QK_SUPERVISOR_STOPPED) return;
   if (w->state == QK_SUPERVISOR_DOWN) {
-    if (now >= w->start_at && !qk_process_running(w->process)) try_start(w, now);
+    if (now >= w->start_at && !w->held && !qk_process_running(w->process)) try_start(w, now);
     return;
   }
   if (w->state != QK_SUPERVISOR_STOPPING && awake(w) - w->heard > patience(w)) {
@@ -523,18 +533,32 @@ void qk_supervisor_hand_over(qk_supervisor_t *w, qk_supervisor_t *to) {
   memcpy(w->label, to->label, sizeof w->label);
   qk_supervisor_destroy(to);
   qk_engine_info_clear(&w->info);
-  w->fingerprint = qk_engine_argv_fingerprint(w->settings, w->site.program, w->checkpoint);
+  w->fingerprint = fingerprint_of(w);
   w->generation = w->state == QK_SUPERVISOR_DOWN ? 0 : 1;
   w->adopted = w->failures = 0;
   w->last_error[0] = '\0';
   w->late = false;
   if (qk_process_running(w->process) && qk_engine_argv_lasts(w->settings)) {
     note_process(w);
-    qk_adopt_forget(w->site.journal, before);
+    qk_adopt_forget(w->site.journal, before, 0);
   }
   if (w->state != QK_SUPERVISOR_READY && w->state != QK_SUPERVISOR_REFUSED) return;
   w->state = QK_SUPERVISOR_LOADING;
   if (!send_load(w)) lose(w, "it takes no LOAD");
+}
+
+void qk_supervisor_hold(qk_supervisor_t *w, bool held) {
+  w->held = held;
+}
+
+const char *qk_supervisor_checkpoint(const qk_supervisor_t *w) {
+  return w->checkpoint;
+}
+
+void qk_supervisor_refuse(qk_supervisor_t *w, const char *why) {
+  if (w->state != QK_SUPERVISOR_READY) return;
+  snprintf(w->last_error, sizeof w->last_error, "%s", why);
+  w->state = QK_SUPERVISOR_REFUSED;
 }
 
 void qk_supervisor_load_again(qk_supervisor_t *w) {
@@ -563,6 +587,14 @@ void qk_supervisor_stop(qk_supervisor_t *w, double now) {
   if (!told) end_process(w); /* busy loading: it would not listen */
 }
 
+static void make_label(const qk_supervisor_site_t *site, char *label, size_t size) {
+  char number[24] = "";
+  if (site->replicas > 1)
+    snprintf(number, sizeof number, "%sreplica %d", site->setup[0] ? ", " : "", site->replica);
+  if (site->setup[0] || number[0])
+    snprintf(label, size, "%.*s%s: ", QK_SETUP_NAME_MAX, site->setup, number);
+}
+
 qk_status_t qk_supervisor_create(const qk_supervisor_site_t *site, const qk_settings_t *settings,
                                  const qk_supervisor_events_t *events, void *arg,
                                  qk_supervisor_t **out, qk_err_t *err) {
@@ -572,7 +604,7 @@ qk_status_t qk_supervisor_create(const qk_supervisor_site_t *site, const qk_sett
   w->settings = settings;
   w->events = events;
   w->arg = arg;
-  if (site->setup[0]) snprintf(w->label, sizeof w->label, "%s: ", site->setup);
+  make_label(site, w->label, sizeof w->label);
   const qk_status_t status = qk_checkpoint_path(settings, site->setup, w->checkpoint, err);
   if (status != QK_OK) {
     qk_free(w);

@@ -41,6 +41,7 @@ typedef struct qk_supervisor_events {
   void (*refused)(void *arg, qk_status_t status, const char *text);
   void (*progress)(void *arg, const Quark__Engine__FillProgress *progress);
   void (*done)(void *arg, const Quark__Engine__FillDone *done);
+  void (*multigrid)(void *arg, const Quark__Engine__MultigridNews *news);
   void (*contracted)(void *arg, const Quark__Engine__Contracted *contracted);
   void (*eigen_progress)(void *arg, const Quark__Engine__EigenProgress *progress);
   void (*eigen_done)(void *arg, const Quark__Engine__EigenDone *done);
@@ -61,6 +62,7 @@ typedef struct qk_supervisor_site {
   const char *
       /* setup name, for the log and the name of its checkpoint; "": the daemon's own setup */
       setup;
+  int replica, replicas; /* number of this engine of the setup's; how many it has; 0, 0: as 0, 1 */
   int number;            /* unique in this process; part of socket names */
   const int64_t *id;     /* of the setup in the journal, when an engine is started */
   qk_journal_t *journal; /* where the engine is recorded for the next front; NULL: not recorded */
@@ -83,6 +85,8 @@ void qk_supervisor_take_over(qk_supervisor_t *supervisor, const qk_adopted_t *ad
 qk_supervisor_state_t qk_supervisor_state(const qk_supervisor_t *supervisor);
 const qk_engine_info_t *qk_supervisor_info(const qk_supervisor_t *supervisor);
 int qk_supervisor_restarts(const qk_supervisor_t *supervisor);
+/* Consecutive engines that did not become ready. */
+int qk_supervisor_failures(const qk_supervisor_t *supervisor);
 /* it adopted its engine from the previous front */
 bool qk_supervisor_adopted(const qk_supervisor_t *supervisor);
 /* True if the engine was lost because it did not start in start-timeout. */
@@ -97,6 +101,12 @@ bool qk_supervisor_saving(const qk_supervisor_t *supervisor);
 void qk_supervisor_tick(qk_supervisor_t *supervisor, double now);
 void qk_supervisor_stop(qk_supervisor_t *supervisor, double now); /* answered by stopped() */
 
+/* While it is held no engine is started; one that runs goes on. */
+void qk_supervisor_hold(qk_supervisor_t *supervisor, bool held);
+/* Where its engine keeps multigrid; "": nowhere. */
+const char *qk_supervisor_checkpoint(const qk_supervisor_t *supervisor);
+/* Only if READY and nothing is in flight: it is not used. Then as after LOAD_FAILED. */
+void qk_supervisor_refuse(qk_supervisor_t *supervisor, const char *why);
 /* Only if REFUSED: sends the same LOAD once more. */
 void qk_supervisor_load_again(qk_supervisor_t *supervisor);
 

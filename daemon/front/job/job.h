@@ -99,6 +99,7 @@ struct qk_rhs {
   qk_status_t
       verdict;   /* not QK_OK: ends with this instead of what the engine says of a cancelled slot */
   int losses;    /* engines that were lost while it was in a slot */
+  int replica;   /* of its setup: the one that has it, or had it last */
   int shortages; /* times that there was no shared memory for its solution */
   bool needs_room; /* for want of bytes, not of a descriptor for example */
   double

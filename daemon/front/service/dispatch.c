@@ -16,66 +16,130 @@ enum { FIXED = 1 }; /* --batching */
 
 static const double ASIDE = 0.25; /* seconds */
 
+/* Where a right-hand side goes. */
+typedef struct place {
+  qk_replica_t *replica;
+  int k; /* entry of its engine */
+} place_t;
+
 /* ---- who goes next -------------------------------------------------------------------------- */
 
-/* Whether the user has another right-hand side in the engine. */
+/* Whether the user has another right-hand side in an engine of the setup. */
 static bool user_is_served(const qk_rhs_t *rhs) {
-  const qk_inflight_entry_t *entry = rhs->job->setup->inflight;
-  for (int k = 0; k < QK_INFLIGHT_MAX; k++)
-    if (entry[k].rhs && entry[k].rhs != rhs && entry[k].rhs->job->user == rhs->job->user)
-      return true;
+  QK_EACH_REPLICA(r, rhs->job->setup)
+  for (int k = 0; k < QK_INFLIGHT_MAX; k++) {
+    const qk_rhs_t *other = r->inflight[k].rhs;
+    if (other && other != rhs && other->job->user == rhs->job->user) return true;
+  }
   return false;
 }
 
-/* The in-flight entry that rhs can take; -1: none now. An engine has one contraction at a time,
- * and eigenvectors of one request. The last entry is reserved for users with nothing in flight. */
-static int place_for(const qk_rhs_t *rhs) {
-  const qk_setup_t *setup = rhs->job->setup;
-  if (rhs->job->contraction) return setup->inflight[QK_CONTRACT_ENTRY].rhs ? -1 : QK_CONTRACT_ENTRY;
-  if (rhs->job->problem)
-    return setup->inflight[QK_EIGEN_ENTRY].rhs || setup->returning ? -1 : QK_EIGEN_ENTRY;
-  const qk_engine_info_t *e = qk_supervisor_info(setup->supervisor);
-  const int n = (int)(setup->settings.batching == FIXED ? e->slots : e->inflight);
-  int place = -1, nfree = 0;
-  for (int k = n - 1; k >= 0; k--) {
-    if (setup->inflight[k].rhs) continue;
-    place = k;
-    nfree++;
-  }
-  return nfree == 1 && n > (int)e->slots && user_is_served(rhs) ? -1 : place;
+/* How many right-hand sides the engine may have in flight. */
+static int entries_of(const qk_replica_t *r) {
+  const qk_engine_info_t *e = qk_supervisor_info(r->supervisor);
+  return (int)(r->setup->settings.batching == FIXED ? e->slots : e->inflight);
 }
 
+/* A fixed batch takes no more once it has begun. */
+static bool is_open(const qk_replica_t *r) {
+  return qk_replica_is_ready(r) && !(r->batch_begun && r->setup->settings.batching == FIXED);
+}
+
+static qk_replica_room_t room_of(const qk_replica_t *r) {
+  return (qk_replica_room_t){.takes = is_open(r),
+                             .slots = (int)qk_supervisor_info(r->supervisor)->slots,
+                             .entries = entries_of(r),
+                             .there = qk_replica_inflight(r)};
+}
+
+/* ---- where ---------------------------------------------------------------------------------- */
+
+/* A right-hand side that was in flight when an engine was lost is not tried there again while there
+ * is another one: a replica that is lost again and again is not held against its right-hand
+ * sides, and one that ends engines is found out after two. */
+static bool is_elsewhere(const qk_replica_t *r, const qk_rhs_t *rhs) {
+  if (rhs->losses == 0 || rhs->replica != r->number) return false;
+  QK_EACH_REPLICA(other, r->setup) if (other != r && qk_replica_is_ready(other)) return true;
+  return false;
+}
+
+/* The entry beside right-hand sides that rhs can take. An engine has one contraction at a time, and
+ * eigenvectors of one request. */
+static bool find_beside(const qk_setup_t *setup, const qk_rhs_t *rhs, place_t *place) {
+  const int k = rhs->job->contraction ? QK_CONTRACT_ENTRY : QK_EIGEN_ENTRY;
+  qk_replica_t *best = NULL;
+  QK_EACH_REPLICA(r, setup) {
+    if (!is_open(r) || r->inflight[k].rhs || is_elsewhere(r, rhs)) continue;
+    if (k == QK_EIGEN_ENTRY && r->returning) continue;
+    if (!best || qk_replica_inflight(r) < qk_replica_inflight(best)) best = r;
+  }
+  *place = (place_t){best, k};
+  return best != NULL;
+}
+
+/* The last entry of an engine is reserved for users with nothing in flight. */
+static bool is_reserved(const qk_replica_room_t *room, bool served) {
+  return served && room->entries - room->there == 1 && room->entries > room->slots;
+}
+
+/* The replica and entry that rhs can take; false: none now. */
+static bool find_place(const qk_rhs_t *rhs, place_t *place) {
+  qk_replica_room_t room[QK_REPLICAS_MAX];
+  const qk_setup_t *setup = rhs->job->setup;
+  if (rhs->job->contraction || rhs->job->problem) return find_beside(setup, rhs, place);
+  const bool served = user_is_served(rhs);
+  QK_EACH_REPLICA(r, setup) {
+    qk_replica_room_t *of = &room[r->number];
+    *of = room_of(r);
+    of->takes &= !is_reserved(of, served) && !is_elsewhere(r, rhs) && qk_eigen_may_go(r, rhs);
+  }
+  const int best = qk_replica_choose(room, setup->replicas);
+  if (best < 0) return false;
+  place->replica = &setup->replica[best];
+  for (place->k = 0; place->replica->inflight[place->k].rhs;) place->k++;
+  return true;
+}
+
+/* ---- what ----------------------------------------------------------------------------------- */
+
 static bool quarantined_runs(const qk_setup_t *setup) {
+  QK_EACH_REPLICA(r, setup)
   for (int k = 0; k < QK_ENTRIES; k++)
-    if (k != QK_EIGEN_ENTRY && setup->inflight[k].rhs && setup->inflight[k].rhs->losses > 0)
-      return true;
+    if (k != QK_EIGEN_ENTRY && r->inflight[k].rhs && r->inflight[k].rhs->losses > 0) return true;
+  return false;
+}
+
+/* Whether there is a place for another right-hand side where rhs may not go. */
+static bool is_in_the_way(const qk_rhs_t *rhs) {
+  QK_EACH_REPLICA(r, rhs->job->setup) {
+    const qk_replica_room_t room = room_of(r);
+    if (room.takes && room.there < room.entries && !qk_eigen_may_go(r, rhs)) return true;
+  }
   return false;
 }
 
 /* The first of a queue, where there is a place for it; else NULL. Eigenvectors that wait for others
- * keep no contraction waiting: they step aside. */
-static qk_rhs_t *first_of(const qk_setup_t *setup, int queue, int *place) {
+ * keep no contraction waiting, nor does what needs those of another replica: they step aside. */
+static qk_rhs_t *first_of(const qk_setup_t *setup, int queue, place_t *place) {
   qk_service_t *service = setup->service;
   const double now = qk_service_now(service);
   for (qk_sched_item_t *first; (first = qk_sched_first(&service->sched, queue, now));) {
     qk_rhs_t *rhs = QK_HOLDER(first, qk_rhs_t, queue);
-    *place = place_for(rhs);
-    if (*place >= 0) return rhs;
-    if (!rhs->job->problem) return NULL;
+    if (find_place(rhs, place)) return rhs;
+    if (!rhs->job->problem && !is_in_the_way(rhs)) return NULL;
     qk_queue_take(service, rhs);
     qk_queue_wait_until(rhs, now + ASIDE);
   }
   return NULL;
 }
 
-/* Selects the RHS that goes next and its entry; NULL: none now. Contractions go after RHS that
+/* Selects the RHS that goes next and its place; NULL: none now. Contractions go after RHS that
  * find a slot. Quarantined RHS go one at a time: if the next engine is lost, too, the cause is
  * known. */
-static qk_rhs_t *next(const qk_setup_t *setup, int *place) {
+static qk_rhs_t *next(const qk_setup_t *setup, place_t *place) {
   if (!qk_link_alone(&setup->quarantined) && !quarantined_runs(setup)) {
     qk_rhs_t *quarantined = QK_HOLDER(setup->quarantined.next, qk_rhs_t, queue.link);
-    *place = place_for(quarantined);
-    if (*place >= 0) return quarantined;
+    if (find_place(quarantined, place)) return quarantined;
   }
   qk_rhs_t *rhs = first_of(setup, setup->index, place);
   return rhs ? rhs : first_of(setup, qk_setup_contract_queue(setup), place);
@@ -83,17 +147,22 @@ static qk_rhs_t *next(const qk_setup_t *setup, int *place) {
 
 /* How many right-hand sides follow as soon as there are entries for them. Of a fixed batch those
  * that fill it: the next batch begins when all of this one has ended. */
-static uint32_t backlog(const qk_setup_t *setup) {
+static uint32_t backlog(const qk_replica_t *replica) {
+  qk_replica_room_t room[QK_REPLICAS_MAX];
+  const qk_setup_t *setup = replica->setup;
+  QK_EACH_REPLICA(r, setup) room[r->number] = room_of(r);
   int64_t n = setup->service->sched.queue[setup->index].length;
+  n = qk_replica_share(room, setup->replicas, replica->number, n);
   if (setup->settings.batching == FIXED) {
-    const int64_t nfree =
-        (int64_t)qk_supervisor_info(setup->supervisor)->slots - qk_setup_inflight(setup);
+    const int64_t nfree = (int64_t)qk_supervisor_info(replica->supervisor)->slots -
+                          qk_replica_inflight(replica);
     if (n > nfree) n = nfree;
   }
   return (uint32_t)n;
 }
 
-static bool begin_eigen(const qk_setup_t *setup, uint64_t serial, const qk_rhs_t *rhs) {
+static bool begin_eigen(const qk_replica_t *replica, uint64_t serial, const qk_rhs_t *rhs) {
+  const qk_setup_t *setup = replica->setup;
   const Quark__EigenProblem *problem = rhs->job->problem;
   const qk_rhs_t *field = rhs->uses[0]; /* vectors of its client; NULL: they are computed */
   char path[QK_PATH_MAX + 1];
@@ -103,27 +172,34 @@ static bool begin_eigen(const qk_setup_t *setup, uint64_t serial, const qk_rhs_t
   qk_eigen_path(&setup->settings, setup->site_name, problem->name, path);
   uint8_t *message =
       qk_engine_encode_eigen(serial, problem, field, rhs->solution->name, path, false, &bytes);
-  return qk_supervisor_send(setup->supervisor, message, bytes);
+  return qk_supervisor_send(replica->supervisor, message, bytes);
 }
 
-static bool hand_over(const qk_setup_t *setup, int k, uint64_t serial, const qk_rhs_t *rhs) {
-  if (rhs->job->contraction) return qk_supervisor_contract(setup->supervisor, serial, rhs);
-  if (rhs->job->problem) return begin_eigen(setup, serial, rhs);
+static bool hand_over(place_t place, uint64_t serial, const qk_rhs_t *rhs) {
+  const qk_replica_t *r = place.replica;
+  if (rhs->job->contraction) return qk_supervisor_contract(r->supervisor, serial, rhs);
+  if (rhs->job->problem) return begin_eigen(r, serial, rhs);
   const qk_fill_hint_t hint = {.order = user_is_served(rhs) ? QK_ORDER_OTHERS : QK_ORDER_FIRST,
-                               .backlog = backlog(setup)};
-  return qk_supervisor_fill(setup->supervisor, (uint32_t)k, serial, rhs, hint);
+                               .backlog = backlog(r)};
+  return qk_supervisor_fill(r->supervisor, (uint32_t)place.k, serial, rhs, hint);
 }
 
 /* ---- want of shared memory ----------------------------------------------------------------- */
+
+static int64_t unwritten_of(const qk_replica_t *replica) {
+  int64_t bytes = 0;
+  for (int k = 0; k < QK_ENTRIES; k++) {
+    const qk_rhs_t *rhs = replica->inflight[k].rhs;
+    if (rhs && rhs->solution) bytes += (int64_t)rhs->job->field_bytes;
+  }
+  return bytes;
+}
 
 /* Bytes of solutions that engines will still write. */
 static int64_t unwritten(const qk_service_t *service) {
   int64_t bytes = 0;
   for (int m = 0; m < QK_SETUPS_MAX; m++)
-    for (int k = 0; k < QK_ENTRIES && service->setup[m]; k++) {
-      const qk_rhs_t *rhs = service->setup[m]->inflight[k].rhs;
-      if (rhs && rhs->solution) bytes += (int64_t)rhs->job->field_bytes;
-    }
+    if (service->setup[m]) QK_EACH_REPLICA(r, service->setup[m]) bytes += unwritten_of(r);
   return bytes;
 }
 
@@ -147,10 +223,35 @@ static void wake(qk_setup_t *setup) {
 
 /* ---- slots ---------------------------------------------------------------------------------- */
 
+/* The RHS is in the engine now. */
+static void begin(place_t place, qk_rhs_t *rhs, bool busy) {
+  qk_replica_t *r = place.replica;
+  qk_service_t *service = r->setup->service;
+  qk_job_t *job = rhs->job;
+  rhs->state = QK_RHS_RUNNING;
+  rhs->replica = r->number;
+  rhs->started_at = qk_service_now(service);
+  r->inflight[place.k].filled = qk_occupancy_mark(&r->occupancy, rhs->started_at);
+  if (!busy) r->busy_since = rhs->started_at;
+  qk_stats_phase(&service->stats, QK_PHASE_QUEUE, rhs->started_at - rhs->queue.since);
+  rhs->iterations = 0;
+  rhs->residual = 1;
+  if (place.k == QK_EIGEN_ENTRY)
+    r->eigen_now = (Quark__EigenProgress)QUARK__EIGEN_PROGRESS__INIT;
+  if (place.k < QK_INFLIGHT_MAX) {
+    qk_curve_clear(&r->curve[place.k]);
+    qk_curve_add(&r->curve[place.k], 0, 1);
+  }
+  job->running++;
+  job->progress_due = !job->contraction;
+  qk_due_at(job, job->progress_at);
+}
+
 /* False where the engine did not take the message: the RHS is back in the queue, at the end. So
  * where there was no object for its solution: the others would find none either. */
-static bool start(qk_setup_t *setup, int k, qk_rhs_t *rhs) {
-  qk_service_t *service = setup->service;
+static bool start(place_t place, qk_rhs_t *rhs) {
+  qk_replica_t *r = place.replica;
+  qk_service_t *service = r->setup->service;
   qk_job_t *job = rhs->job;
   qk_err_t err = {0};
   if (job->sink != QUARK__SINK__SINK_NONE &&
@@ -160,53 +261,45 @@ static bool start(qk_setup_t *setup, int k, qk_rhs_t *rhs) {
     qk_queue_settle(rhs);
     return true;
   }
-  const uint64_t serial = setup->serial + 1;
-  const bool busy = qk_setup_running(setup) > 0;
-  setup->inflight[k] = (qk_inflight_entry_t){.rhs = rhs, .serial = serial};
-  if (!hand_over(setup, k, serial, rhs)) {
-    setup->inflight[k] = (qk_inflight_entry_t){0};
+  const uint64_t serial = r->setup->serial + 1;
+  const bool busy = qk_replica_running(r) > 0;
+  r->inflight[place.k] = (qk_inflight_entry_t){.rhs = rhs, .serial = serial};
+  if (!hand_over(place, serial, rhs)) {
+    r->inflight[place.k] = (qk_inflight_entry_t){0};
     qk_shm_destroy(rhs->solution);
     rhs->solution = NULL;
     qk_queue_put_back(service, rhs);
     return false;
   }
-  setup->serial = serial;
-  rhs->state = QK_RHS_RUNNING;
-  rhs->started_at = qk_service_now(service);
-  setup->inflight[k].filled = qk_occupancy_mark(&setup->occupancy, rhs->started_at);
-  if (!busy) setup->busy_since = rhs->started_at;
-  qk_stats_phase(&service->stats, QK_PHASE_QUEUE, rhs->started_at - rhs->queue.since);
-  rhs->iterations = 0;
-  rhs->residual = 1;
-  if (k == QK_EIGEN_ENTRY) setup->eigen_now = (Quark__EigenProgress)QUARK__EIGEN_PROGRESS__INIT;
-  if (k < QK_INFLIGHT_MAX) {
-    qk_curve_clear(&setup->curve[k]);
-    qk_curve_add(&setup->curve[k], 0, 1);
-  }
-  job->running++;
-  job->progress_due = !job->contraction;
-  qk_due_at(job, job->progress_at);
+  r->setup->serial = serial;
+  begin(place, rhs, busy);
   return true;
 }
 
 static void fill_slots(qk_setup_t *setup) {
-  int place;
-  if (setup->settings.batching == FIXED && qk_setup_inflight(setup) > 0) return;
+  place_t place;
+  bool open = false;
+  QK_EACH_REPLICA(r, setup) {
+    r->batch_begun = qk_replica_inflight(r) > 0;
+    open |= is_open(r);
+  }
+  if (!open) return;
   for (qk_rhs_t *rhs; (rhs = next(setup, &place));) {
     if (rhs->job->forgotten) return; /* it is leaving, before long */
     qk_queue_take(setup->service, rhs);
     if (!qk_eigen_is_there(setup->service, rhs)) continue;
-    if (!start(setup, place, rhs)) return;
+    if (!start(place, rhs)) return;
   }
 }
 
 void qk_dispatch_feed(qk_setup_t *setup) {
-  const bool ready = qk_supervisor_state(setup->supervisor) == QK_SUPERVISOR_READY;
   wake(setup);
-  if (ready) qk_eigen_feed(setup);
-  if (ready) fill_slots(setup);
+  QK_EACH_REPLICA(r, setup) if (qk_replica_is_ready(r)) qk_eigen_feed(r);
+  if (qk_setup_state(setup) == QK_SUPERVISOR_READY) fill_slots(setup);
   const bool waits =
       setup->service->sched.queue[setup->index].length > 0 || !qk_link_alone(&setup->quarantined);
-  qk_occupancy_set(&setup->occupancy, qk_service_now(setup->service), ready && waits,
-                   (int)qk_supervisor_info(setup->supervisor)->slots, qk_setup_inflight(setup));
+  const double now = qk_service_now(setup->service);
+  QK_EACH_REPLICA(r, setup)
+  qk_occupancy_set(&r->occupancy, now, qk_replica_is_ready(r) && waits,
+                   (int)qk_supervisor_info(r->supervisor)->slots, qk_replica_inflight(r));
 }

@@ -165,7 +165,7 @@ static bool has_file(const qk_setup_t *setup, const char *name) {
 
 /* With its file, and out of the journal. */
 static void drop(qk_setup_t *setup, qk_eigen_set_t *set) {
-  if (set == setup->returning) setup->returning = NULL;
+  QK_EACH_REPLICA(r, setup) if (r->returning == set) r->returning = NULL;
   forget_note(setup, set->problem->name);
   remove_file(setup, set->problem->name);
   free_set(set);
@@ -179,6 +179,11 @@ void qk_eigen_forget(qk_setup_t *setup) {
 void qk_eigen_free(qk_setup_t *setup) {
   EACH(set, setup) free_set(set);
   EACH_OF(set, &setup->eigen_away) free_set(set);
+}
+
+static bool is_read(const qk_setup_t *setup, const qk_eigen_set_t *set) {
+  QK_EACH_REPLICA(r, setup) if (r->returning == set) return true;
+  return false;
 }
 
 typedef struct users {
@@ -202,7 +207,7 @@ static qk_status_t check_drop(qk_setup_t *setup, const qk_eigen_set_t *set,
                    *set->user_shown ? set->user_shown : "a user without a name");
   if (set->state == QUARK__EIGEN_STATE__EIGEN_MAKING)
     return qk_fail(err, QK_BUSY, "eigenvectors %s are being made: cancel the request", name);
-  if (set == setup->returning)
+  if (is_read(setup, set))
     return qk_fail(err, QK_BUSY, "eigenvectors %s are being read by the engine: try again later",
                    name);
   users_t users = {.name = name};
@@ -227,9 +232,12 @@ static qk_status_t say_unknown(const qk_setup_t *setup, const char *field, const
 }
 
 static void tell_drop(const qk_setup_t *setup, const char *name) {
-  size_t bytes;
-  uint8_t *message = qk_engine_encode_eigen_drop(name, &bytes);
-  qk_supervisor_send(setup->supervisor, message, bytes);
+  QK_EACH_REPLICA(r, setup) {
+    size_t bytes;
+    if (!qk_replica_is_ready(r)) continue;
+    uint8_t *message = qk_engine_encode_eigen_drop(name, &bytes);
+    qk_supervisor_send(r->supervisor, message, bytes);
+  }
 }
 
 qk_setup_t *qk_eigen_drop(qk_service_t *service, const qk_viewer_t *viewer,
@@ -241,8 +249,7 @@ qk_setup_t *qk_eigen_drop(qk_service_t *service, const qk_viewer_t *viewer,
   if (!set) say_unknown(setup, "name", message->name, err);
   if (set && check_drop(setup, set, viewer, err) == QK_OK) {
     qk_info("setups", "%s: eigenvectors %s are dropped", setup->name, message->name);
-    if (qk_supervisor_state(setup->supervisor) == QK_SUPERVISOR_READY)
-      tell_drop(setup, message->name);
+    tell_drop(setup, message->name);
     drop(setup, set);
     return setup;
   }
@@ -277,6 +284,11 @@ qk_status_t qk_eigen_may_have(const qk_setup_t *setup, const Quark__EigenProblem
                               const char *user, qk_err_t *err) {
   const qk_eigen_set_t *same = qk_eigen_find(setup, problem->name);
   int n = 0, own = 0;
+  if (setup->replicas > 1 && !setup->settings.state)
+    return qk_fail(err, QK_UNSUPPORTED,
+                   "setup %s has %d replicas, which read eigenvectors from the state folder, and "
+                   "quarkd has none (--state)",
+                   setup->name, setup->replicas);
   if (find_away(setup, problem->name))
     return qk_fail(err, QK_BAD_ARGUMENT,
                    "name = %s: setup %s has a file of this name, of other links or another "
@@ -307,13 +319,14 @@ qk_status_t qk_eigen_may_have(const qk_setup_t *setup, const Quark__EigenProblem
 /* Coarser than this a Laplacian's vectors are in single (modes/eigens.c). */
 static const double coarse = 1e-5;
 
-/* Host memory of a set: as the engine says, or at most. */
+/* Host memory of a set, of all replicas: as the engine says, or at most. */
 static int64_t host_bytes(const qk_setup_t *setup, const Quark__EigenProblem *p, bool single) {
   int n = 0;
   const double *slices = qk_value_reals(&setup->settings.op, "Ls", &n);
   const bool floats =
       single || (p->kind == QUARK__EIGEN_KIND__EIGEN_LAPLACIAN && !p->field && p->tol >= coarse);
-  return (int64_t)qk_eigen_host_bytes(p, &setup->shape, n > 0 ? (int)slices[0] : 1, floats);
+  return setup->replicas *
+         (int64_t)qk_eigen_host_bytes(p, &setup->shape, n > 0 ? (int)slices[0] : 1, floats);
 }
 
 /* Beside it while they are computed. */
@@ -323,7 +336,7 @@ static int64_t work_bytes(const qk_setup_t *setup, const Quark__EigenProblem *p)
 }
 
 static int64_t bytes_of(const qk_setup_t *setup, const qk_eigen_set_t *set) {
-  if (set->measured) return (int64_t)set->host_bytes;
+  if (set->measured) return setup->replicas * (int64_t)set->host_bytes;
   const bool making = set->state == QUARK__EIGEN_STATE__EIGEN_MAKING;
   return host_bytes(setup, set->problem, false) + (making ? work_bytes(setup, set->problem) : 0);
 }
@@ -437,6 +450,7 @@ void qk_eigen_ended(const qk_rhs_t *rhs) {
   if (!set || set->state != QUARK__EIGEN_STATE__EIGEN_MAKING) return;
   if (rhs->outcome.status == QK_OK) {
     set->state = QUARK__EIGEN_STATE__EIGEN_KEPT;
+    set->there = 1u << rhs->replica;
     note(job->setup, set);
   } else {
     drop(job->setup, set);
@@ -445,32 +459,61 @@ void qk_eigen_ended(const qk_rhs_t *rhs) {
 
 /* ---- engines --------------------------------------------------------------------------------- */
 
-void qk_eigen_return(qk_setup_t *setup) {
+static uint32_t bit(const qk_replica_t *replica) {
+  return 1u << replica->number;
+}
+
+void qk_eigen_return(qk_replica_t *replica) {
+  qk_setup_t *setup = replica->setup;
   EACH(set, setup) {
-    if (set->state == QUARK__EIGEN_STATE__EIGEN_KEPT)
+    set->there &= ~bit(replica);
+    set->gone &= ~bit(replica);
+    if (set->state == QUARK__EIGEN_STATE__EIGEN_KEPT && set->there == 0)
       set->state = QUARK__EIGEN_STATE__EIGEN_RETURNING;
   }
-  EACH_OF(set, &setup->eigen_away) qk_list_append(&setup->eigen, &set->link);
+  EACH_OF(set, &setup->eigen_away) {
+    set->gone = 0;
+    qk_list_append(&setup->eigen, &set->link);
+  }
 }
 
-void qk_eigen_lost(qk_setup_t *setup) {
-  setup->returning = NULL;
+/* Where it was the last that had a set, that stays where it was until the next engine is READY. */
+void qk_eigen_lost(qk_replica_t *replica) {
+  replica->returning = NULL;
+  EACH(set, replica->setup) if (set->there & ~bit(replica)) set->there &= ~bit(replica);
 }
 
-void qk_eigen_feed(qk_setup_t *setup) {
-  if (setup->returning || setup->inflight[QK_EIGEN_ENTRY].rhs) return;
+/* Whether the replica lacks a set that is in its file. */
+static bool lacks(const qk_replica_t *replica, const qk_eigen_set_t *set) {
+  return set->state != QUARK__EIGEN_STATE__EIGEN_MAKING &&
+         !((set->there | set->gone) & bit(replica));
+}
+
+void qk_eigen_feed(qk_replica_t *replica) {
+  qk_setup_t *setup = replica->setup;
+  if (replica->returning || replica->inflight[QK_EIGEN_ENTRY].rhs) return;
   EACH(set, setup) {
     char path[QK_PATH_MAX + 1];
     size_t bytes;
-    if (set->state != QUARK__EIGEN_STATE__EIGEN_RETURNING) continue;
+    if (!lacks(replica, set)) continue;
     qk_eigen_path(&setup->settings, setup->site_name, set->problem->name, path);
     uint8_t *message =
         qk_engine_encode_eigen(setup->serial + 1, set->problem, NULL, NULL, path, true, &bytes);
-    if (!qk_supervisor_send(setup->supervisor, message, bytes)) return;
-    setup->returning = set;
-    setup->returning_serial = ++setup->serial;
+    if (!qk_supervisor_send(replica->supervisor, message, bytes)) return;
+    replica->returning = set;
+    replica->returning_serial = ++setup->serial;
     return;
   }
+}
+
+static bool may_go(const qk_replica_t *replica, const char *name) {
+  if (!name[0] || replica->setup->replicas == 1) return true;
+  const qk_eigen_set_t *set = qk_eigen_find(replica->setup, name);
+  return !set || set->state != QUARK__EIGEN_STATE__EIGEN_KEPT || set->there & bit(replica);
+}
+
+bool qk_eigen_may_go(const qk_replica_t *replica, const qk_rhs_t *rhs) {
+  return may_go(replica, rhs->job->vectors) && may_go(replica, rhs->job->project);
 }
 
 /* As qk_eigen_is_there, of one name. */
@@ -503,27 +546,48 @@ void qk_eigen_measure(qk_eigen_set_t *set, const Quark__Engine__EigenDone *done)
   snprintf(set->unwritten, sizeof set->unwritten, "%s", done->unwritten ? done->unwritten : "");
 }
 
-void qk_eigen_returned(qk_setup_t *setup, const Quark__Engine__EigenDone *done) {
-  qk_eigen_set_t *set = setup->returning;
-  setup->returning = NULL;
-  if (done->status == QK_OK) {
-    const double seconds = set->seconds;
-    const bool measured = set->measured;
-    qk_eigen_measure(set, done);
-    if (measured) set->seconds = seconds; /* that they took, not to read them */
-    set->state = QUARK__EIGEN_STATE__EIGEN_KEPT;
+/* Whether another replica has the set, or will be asked for it. */
+static bool is_elsewhere(const qk_replica_t *replica, const qk_eigen_set_t *set) {
+  QK_EACH_REPLICA(r, replica->setup)
+  if (r != replica && ((set->there & bit(r)) || (qk_replica_is_ready(r) && lacks(r, set))))
+    return true;
+  return false;
+}
+
+/* The engine could not read it. */
+static void miss(qk_replica_t *replica, qk_eigen_set_t *set, const Quark__Engine__EigenDone *done) {
+  qk_setup_t *setup = replica->setup;
+  const char *why = done->text ? done->text : "", *name = set->problem->name;
+  set->gone |= bit(replica);
+  if (is_elsewhere(replica, set)) {
+    qk_warn("setups", "%s: replica %d has no eigenvectors %s: %s", setup->name, replica->number,
+            name, why);
     return;
   }
-  const char *why = done->text ? done->text : "";
-  if (done->status == QK_NOT_FOUND && has_file(setup, set->problem->name)) {
+  if (done->status == QK_NOT_FOUND && has_file(setup, name)) {
     qk_warn("setups",
             "%s: eigenvectors %s are not of this configuration and operator: %s: their file stays, "
             "and they are back when the setup is what it was",
-            setup->name, set->problem->name, why);
+            setup->name, name, why);
     qk_list_append(&setup->eigen_away, &set->link);
     return;
   }
-  qk_warn("setups", "%s: eigenvectors %s are gone: %s: %s", setup->name, set->problem->name,
+  qk_warn("setups", "%s: eigenvectors %s are gone: %s: %s", setup->name, name,
           qk_status_name((qk_status_t)done->status), why);
   drop(setup, set);
+}
+
+void qk_eigen_returned(qk_replica_t *replica, const Quark__Engine__EigenDone *done) {
+  qk_eigen_set_t *set = replica->returning;
+  replica->returning = NULL;
+  if (done->status != QK_OK) {
+    miss(replica, set, done);
+    return;
+  }
+  const double seconds = set->seconds;
+  const bool measured = set->measured;
+  qk_eigen_measure(set, done);
+  if (measured) set->seconds = seconds; /* that they took, not to read them */
+  set->there |= bit(replica);
+  set->state = QUARK__EIGEN_STATE__EIGEN_KEPT;
 }

@@ -5,6 +5,8 @@
  *          folder; the front knows what they are of, whose they are, and what the engine has said
  *          of them. A set comes with the request that has it made, and goes with that unless it
  *          ends well. It outlives the request, and its client.
+ * Replicas The one that has made a set writes the file, and the others read it. What needs the
+ *          vectors goes only where they are.
  * Restart  The next engine of a setup, and that of the next front, reads the files again, one after
  *          the other, beside its solves. Without a state folder, or where the file does not fit, a
  *          set goes with its engine. Requests that use it wait meanwhile, or end with NOT_FOUND.
@@ -22,6 +24,8 @@ typedef struct qk_eigen_set {
   Quark__EigenProblem *problem;
   char user[QK_USER_MAX + 1], user_shown[QK_USER_MAX + 1];
   uint32_t furthest; /* restart that an engine has got to */
+  uint32_t there;    /* bit r: replica r has them; KEPT: one has */
+  uint32_t gone;     /* bit r: replica r was asked to read them, and could not */
   bool measured;     /* what follows is known */
   double lowest, highest, residual, seconds;
   uint64_t device_bytes, host_bytes;
@@ -57,18 +61,20 @@ qk_setup_t *qk_eigen_drop(qk_service_t *service, const qk_viewer_t *viewer,
 
 /* ---- engines ---- */
 /* The engine is READY: it is asked for what the one before had. */
-void qk_eigen_return(qk_setup_t *setup);
+void qk_eigen_return(qk_replica_t *replica);
 /* Asks for the next set, if there is one and the engine does nothing of the kind. */
-void qk_eigen_feed(qk_setup_t *setup);
+void qk_eigen_feed(qk_replica_t *replica);
+/* Whether rhs needs no vectors that only other replicas have. */
+bool qk_eigen_may_go(const qk_replica_t *replica, const qk_rhs_t *rhs);
 /* Whether the vectors that rhs needs, which is about to go to the engine, are there; else it has
  * been put aside for a moment, or ended. */
 bool qk_eigen_is_there(qk_service_t *service, qk_rhs_t *rhs);
 /* What the engine says of the set that it has made or read. */
 void qk_eigen_measure(qk_eigen_set_t *set, const Quark__Engine__EigenDone *done);
 /* The set that was asked for by qk_eigen_feed has come, or not. */
-void qk_eigen_returned(qk_setup_t *setup, const Quark__Engine__EigenDone *done);
+void qk_eigen_returned(qk_replica_t *replica, const Quark__Engine__EigenDone *done);
 /* The engine is lost: nothing is read. */
-void qk_eigen_lost(qk_setup_t *setup);
+void qk_eigen_lost(qk_replica_t *replica);
 
 /* ---- the front before, and the end ---- */
 /* At the start, when setups are there. */

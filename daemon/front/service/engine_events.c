@@ -22,13 +22,15 @@ static void count(qk_stats_t *stats, const qk_rhs_t *rhs) {
 }
 
 /* The entry is free again; a job that only waited for it goes. */
-static void leave_entry(qk_setup_t *setup, int k, const qk_outcome_t *outcome) {
-  qk_rhs_t *rhs = setup->inflight[k].rhs;
+static void leave_entry(qk_replica_t *r, int k, const qk_outcome_t *outcome) {
+  qk_setup_t *setup = r->setup;
+  qk_rhs_t *rhs = r->inflight[k].rhs;
   const double now = qk_service_now(setup->service);
   if (k < QK_INFLIGHT_MAX)
-    qk_occupancy_leave(&setup->occupancy, now, setup->inflight[k].filled, now - rhs->started_at,
+    qk_occupancy_leave(&r->occupancy, now, r->inflight[k].filled, now - rhs->started_at,
                        outcome->seconds);
-  setup->inflight[k] = (qk_inflight_entry_t){0};
+  r->inflight[k] = (qk_inflight_entry_t){0};
+  if (k < QK_INFLIGHT_MAX && outcome->status == QK_OK) r->solved++;
   qk_rhs_end(rhs, outcome, now);
   qk_cost_measure(rhs);
   count(&setup->service->stats, rhs);
@@ -39,15 +41,15 @@ static void leave_entry(qk_setup_t *setup, int k, const qk_outcome_t *outcome) {
 
 /* The engine found no memory for the result in place k: it is made again. False: for the last time,
  * or nobody wants it. */
-static bool vacate(qk_setup_t *setup, int k, const qk_outcome_t *outcome) {
-  qk_rhs_t *rhs = setup->inflight[k].rhs;
-  const double now = qk_service_now(setup->service);
+static bool vacate(qk_replica_t *r, int k, const qk_outcome_t *outcome) {
+  qk_rhs_t *rhs = r->inflight[k].rhs;
+  const double now = qk_service_now(r->setup->service);
   if (outcome->status != QK_NO_MEMORY || rhs->verdict != QK_OK) return false;
   if (!qk_queue_wait_for_memory(rhs, outcome->text, true, outcome->applications)) return false;
   if (k < QK_INFLIGHT_MAX)
-    qk_occupancy_leave(&setup->occupancy, now, setup->inflight[k].filled, now - rhs->started_at,
+    qk_occupancy_leave(&r->occupancy, now, r->inflight[k].filled, now - rhs->started_at,
                        outcome->seconds);
-  setup->inflight[k] = (qk_inflight_entry_t){0};
+  r->inflight[k] = (qk_inflight_entry_t){0};
   qk_rhs_again(rhs);
   qk_marks_rhs(rhs);
   return true;
@@ -55,8 +57,9 @@ static bool vacate(qk_setup_t *setup, int k, const qk_outcome_t *outcome) {
 
 void qk_engine_events_abandon(qk_setup_t *setup) {
   const qk_outcome_t outcome = {.status = QK_SHUTTING_DOWN};
+  QK_EACH_REPLICA(r, setup)
   for (int k = 0; k < QK_ENTRIES; k++)
-    if (setup->inflight[k].rhs) leave_entry(setup, k, &outcome);
+    if (r->inflight[k].rhs) leave_entry(r, k, &outcome);
 }
 
 /* ---- what waits ------------------------------------------------------------------------------ */
@@ -119,22 +122,52 @@ static void fail_other_links(qk_setup_t *setup, uint64_t found) {
   qk_setups_fail(setup, QK_BAD_CHECKSUM, text);
 }
 
+/* Whether others serve the setup with links or a shape that are not those of this engine. */
+static bool differs_from_others(const qk_replica_t *replica) {
+  const qk_engine_info_t *e = qk_supervisor_info(replica->supervisor);
+  QK_EACH_REPLICA(r, replica->setup) {
+    const qk_engine_info_t *o = qk_supervisor_info(r->supervisor);
+    if (r != replica && qk_replica_is_ready(r) &&
+        (o->digest != e->digest || !qk_shape_same(&o->shape, &e->shape)))
+      return true;
+  }
+  return false;
+}
+
+static const double AGAIN = 30; /* seconds */
+
+/* A replica that cannot serve beside those that do: they go on without it, for a while. */
+static void do_without(qk_replica_t *replica, const char *why) {
+  qk_error("worker", "%s: replica %d does not serve: %s; it is tried again in %g s",
+           replica->setup->site_name, replica->number, why, AGAIN);
+  replica->again_at = qk_service_now(replica->setup->service) + AGAIN;
+}
+
 static void on_ready(void *arg) {
-  qk_setup_t *setup = arg;
-  const qk_engine_info_t *e = qk_supervisor_info(setup->supervisor);
+  qk_replica_t *replica = arg;
+  qk_setup_t *setup = replica->setup;
+  const qk_engine_info_t *e = qk_supervisor_info(replica->supervisor);
+  if (differs_from_others(replica)) {
+    qk_supervisor_refuse(replica->supervisor, "its links are not those of the other replicas");
+    do_without(replica, "its links are not those of the others: the gauge file has changed");
+    return;
+  }
   if (setup->has_wanted && setup->wanted != e->digest) {
     fail_other_links(setup, e->digest);
     return;
   }
   const uint32_t *dims = e->shape.dims;
-  qk_info("worker", "%s ready: %ux%ux%ux%u, plaquette %.12f, %s (%s), %u slots, %.1f s",
-          setup->name, dims[0], dims[1], dims[2], dims[3], e->plaquette, e->backend, e->device,
+  char number[24] = "";
+  if (setup->replicas > 1) snprintf(number, sizeof number, " replica %d", replica->number);
+  qk_info("worker", "%s%s ready: %ux%ux%ux%u, plaquette %.12f, %s (%s), %u slots, %.1f s",
+          setup->name, number, dims[0], dims[1], dims[2], dims[3], e->plaquette, e->backend, e->device,
           e->slots, e->load_seconds);
   const bool changed = setup->shape.dims[0] > 0 &&
                        (!qk_shape_same(&setup->shape, &e->shape) || setup->digest != e->digest);
   setup->shape = e->shape;
   setup->digest = e->digest;
-  qk_eigen_return(setup);
+  qk_setups_refresh_ready(replica);
+  qk_eigen_return(replica);
   qk_setups_note(setup);
   qk_setups_ready(setup);
   if (!changed) return;
@@ -153,8 +186,20 @@ static void fail(const qk_service_t *service, int exit_code, qk_status_t status,
   service->life->fail(service->life->arg, exit_code, status, text);
 }
 
+/* Of one that has served others say that it is not the setup that is wrong. */
+static bool others_serve(const qk_replica_t *replica) {
+  if (!qk_supervisor_info(replica->supervisor)->loaded) return false;
+  QK_EACH_REPLICA(r, replica->setup) if (r != replica && qk_replica_is_ready(r)) return true;
+  return false;
+}
+
 static void on_refused(void *arg, qk_status_t status, const char *text) {
-  qk_setup_t *setup = arg;
+  qk_replica_t *replica = arg;
+  qk_setup_t *setup = replica->setup;
+  if (others_serve(replica)) {
+    do_without(replica, text);
+    return;
+  }
   if (setup->successor) { /* which has another LOAD for this engine */
     qk_info("worker", "%s: not loaded: %s: %s", setup->name, qk_status_name(status), text);
     fail_waiting(setup, text);
@@ -172,12 +217,12 @@ static void on_refused(void *arg, qk_status_t status, const char *text) {
 }
 
 static void on_progress(void *arg, const Quark__Engine__FillProgress *p) {
-  qk_setup_t *setup = arg;
-  qk_inflight_entry_t *entry = &setup->inflight[p->entry];
+  qk_replica_t *replica = arg;
+  qk_inflight_entry_t *entry = &replica->inflight[p->entry];
   if (!entry->rhs || entry->serial != p->serial) return;
   entry->rhs->iterations = p->iterations;
   entry->rhs->residual = p->residual;
-  qk_curve_add(&setup->curve[p->entry], p->iterations, p->residual);
+  qk_curve_add(&replica->curve[p->entry], p->iterations, p->residual);
   entry->rhs->job->progress_due = true;
   qk_due_at(entry->rhs->job, entry->rhs->job->progress_at);
 }
@@ -199,8 +244,8 @@ static bool has_solution(qk_status_t status) {
 }
 
 static void on_done(void *arg, const Quark__Engine__FillDone *d) {
-  qk_setup_t *setup = arg;
-  qk_inflight_entry_t *entry = &setup->inflight[d->entry];
+  qk_replica_t *replica = arg;
+  qk_inflight_entry_t *entry = &replica->inflight[d->entry];
   if (!entry->rhs || entry->serial != d->serial) return;
   qk_rhs_t *rhs = entry->rhs;
   qk_outcome_t o = {.status = (qk_status_t)d->status,
@@ -219,7 +264,7 @@ static void on_done(void *arg, const Quark__Engine__FillDone *d) {
   o.written = d->written && rhs->solution && has_solution(o.status);
   qk_wall_sums_drop(&rhs->wall);
   if (has_solution(o.status)) rhs->wall = qk_wall_sums_pack(d->wall);
-  if (!vacate(setup, (int)d->entry, &o)) leave_entry(setup, (int)d->entry, &o);
+  if (!vacate(replica, (int)d->entry, &o)) leave_entry(replica, (int)d->entry, &o);
 }
 
 /* Of what is made beside right-hand sides. */
@@ -231,38 +276,42 @@ static void end_beside(const qk_rhs_t *rhs, uint32_t status, const char *text, q
   o->written = o->status == QK_OK;
 }
 
+static void on_multigrid(void *arg, const Quark__Engine__MultigridNews *news) {
+  qk_setups_refresh_news(arg, news);
+}
+
 static void on_contracted(void *arg, const Quark__Engine__Contracted *c) {
-  qk_setup_t *setup = arg;
-  const qk_inflight_entry_t *place = &setup->inflight[QK_CONTRACT_ENTRY];
+  qk_replica_t *replica = arg;
+  const qk_inflight_entry_t *place = &replica->inflight[QK_CONTRACT_ENTRY];
   if (!place->rhs || place->serial != c->serial) return;
   qk_outcome_t o = {.seconds = c->seconds};
   end_beside(place->rhs, c->status, c->text, &o);
-  if (!vacate(setup, QK_CONTRACT_ENTRY, &o)) leave_entry(setup, QK_CONTRACT_ENTRY, &o);
+  if (!vacate(replica, QK_CONTRACT_ENTRY, &o)) leave_entry(replica, QK_CONTRACT_ENTRY, &o);
 }
 
 /* An EIGEN that gets further than with the engines before is no cause of their loss. */
 static void on_eigen_progress(void *arg, const Quark__Engine__EigenProgress *p) {
-  qk_setup_t *setup = arg;
-  const qk_inflight_entry_t *entry = &setup->inflight[QK_EIGEN_ENTRY];
+  qk_replica_t *replica = arg;
+  const qk_inflight_entry_t *entry = &replica->inflight[QK_EIGEN_ENTRY];
   if (!entry->rhs || entry->serial != p->serial) return;
-  qk_eigen_set_t *set = qk_eigen_find(setup, entry->rhs->job->problem->name);
+  qk_eigen_set_t *set = qk_eigen_find(replica->setup, entry->rhs->job->problem->name);
   if (set && p->restart > set->furthest) {
     set->furthest = p->restart;
     entry->rhs->losses = 0;
   }
-  setup->eigen_now.restart = p->restart;
-  setup->eigen_now.converged = p->converged;
-  setup->eigen_now.seconds = p->seconds;
+  replica->eigen_now.restart = p->restart;
+  replica->eigen_now.converged = p->converged;
+  replica->eigen_now.seconds = p->seconds;
   entry->rhs->iterations = p->restart;
   entry->rhs->job->progress_due = true;
   qk_due_at(entry->rhs->job, entry->rhs->job->progress_at);
 }
 
 static void on_eigen_done(void *arg, const Quark__Engine__EigenDone *d) {
-  qk_setup_t *setup = arg;
-  const qk_inflight_entry_t *entry = &setup->inflight[QK_EIGEN_ENTRY];
-  if (setup->returning && setup->returning_serial == d->serial) {
-    qk_eigen_returned(setup, d);
+  qk_replica_t *replica = arg;
+  const qk_inflight_entry_t *entry = &replica->inflight[QK_EIGEN_ENTRY];
+  if (replica->returning && replica->returning_serial == d->serial) {
+    qk_eigen_returned(replica, d);
     return;
   }
   if (!entry->rhs || entry->serial != d->serial) return;
@@ -271,9 +320,9 @@ static void on_eigen_done(void *arg, const Quark__Engine__EigenDone *d) {
                     .applications = count_of(d->applications),
                     .seconds = d->seconds};
   end_beside(entry->rhs, d->status, d->text, &o);
-  qk_eigen_set_t *set = qk_eigen_find(setup, entry->rhs->job->problem->name);
+  qk_eigen_set_t *set = qk_eigen_find(replica->setup, entry->rhs->job->problem->name);
   if (set && o.written) qk_eigen_measure(set, d);
-  leave_entry(setup, QK_EIGEN_ENTRY, &o);
+  leave_entry(replica, QK_EIGEN_ENTRY, &o);
 }
 
 enum {
@@ -283,8 +332,8 @@ enum {
 
 /* An RHS that was in flight when the engine was lost waits for the next one. If it was the only
  * quarantined one in flight at a second loss, it is the cause. */
-static void survive(qk_setup_t *setup, int k, const char *why) {
-  qk_rhs_t *rhs = setup->inflight[k].rhs;
+static void survive(qk_replica_t *r, int k, const char *why) {
+  qk_rhs_t *rhs = r->inflight[k].rhs;
   qk_outcome_t o = {.status = rhs->verdict, .iterations = rhs->iterations};
   if (o.status == QK_OK && ++rhs->losses >= LOSSES_MAX) {
     o.status = QK_ENGINE_LOST;
@@ -292,25 +341,40 @@ static void survive(qk_setup_t *setup, int k, const char *why) {
     qk_log(QK_LOG_WARN, "dispatch", rhs->job->name, "rhs %u: not tried again", rhs->index);
   }
   if (o.status != QK_OK) {
-    leave_entry(setup, k, &o);
+    leave_entry(r, k, &o);
     return;
   }
-  setup->inflight[k] = (qk_inflight_entry_t){0};
-  setup->service->count.redone++;
+  r->inflight[k] = (qk_inflight_entry_t){0};
+  r->setup->service->count.redone++;
   qk_rhs_again(rhs);
   qk_marks_rhs(rhs);
-  qk_queue_put_back(setup->service, rhs);
+  qk_queue_put_back(r->setup->service, rhs);
+}
+
+/* Whether another replica serves, or may come to. One that has not begun waits for others. */
+static bool others_hope(const qk_replica_t *replica) {
+  QK_EACH_REPLICA(r, replica->setup)
+  if (r != replica && r->begun && qk_supervisor_failures(r->supervisor) < HOPELESS &&
+      qk_supervisor_state(r->supervisor) != QK_SUPERVISOR_REFUSED)
+    return true;
+  return false;
+}
+
+static bool never_loaded(const qk_setup_t *setup) {
+  QK_EACH_REPLICA(r, setup) if (qk_supervisor_info(r->supervisor)->loaded) return false;
+  return true;
 }
 
 static void on_lost(void *arg, const char *why, int failures) {
-  qk_setup_t *setup = arg;
-  qk_eigen_lost(setup);
+  qk_replica_t *replica = arg;
+  qk_setup_t *setup = replica->setup;
+  qk_eigen_lost(replica);
   for (int k = 0; k < QK_ENTRIES; k++)
-    if (setup->inflight[k].rhs) survive(setup, k, why);
-  const bool never = !qk_supervisor_info(setup->supervisor)->loaded,
-             other = setup != setup->service->primary;
+    if (replica->inflight[k].rhs) survive(replica, k, why);
+  const bool never = never_loaded(setup), other = setup != setup->service->primary;
   /* who loads a setup beside others waits for the news */
-  if (failures < HOPELESS && !(never && other && qk_supervisor_late(setup->supervisor))) return;
+  if (failures < HOPELESS && !(never && other && qk_supervisor_late(replica->supervisor))) return;
+  if (others_hope(replica)) return;
   if (never && other) {
     fail_waiting(setup, why);
     qk_setups_fail(setup, QK_ENGINE_LOST, why);
@@ -324,7 +388,7 @@ static void on_lost(void *arg, const char *why, int failures) {
 }
 
 static void on_stopped(void *arg) {
-  qk_service_t *service = ((qk_setup_t *)arg)->service;
+  qk_service_t *service = ((qk_replica_t *)arg)->setup->service;
   if (service->stopping && qk_setups_stopped(service))
     service->life->engines_stopped(service->life->arg);
 }
@@ -333,6 +397,7 @@ const qk_supervisor_events_t QK_ENGINE_EVENTS = {.ready = on_ready,
                                                  .refused = on_refused,
                                                  .progress = on_progress,
                                                  .done = on_done,
+                                                 .multigrid = on_multigrid,
                                                  .contracted = on_contracted,
                                                  .eigen_progress = on_eigen_progress,
                                                  .eigen_done = on_eigen_done,

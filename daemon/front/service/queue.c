@@ -23,7 +23,7 @@ double qk_queue_expect(const qk_job_t *job) {
   const qk_setup_t *setup = job->setup;
   const double asked = setup->open_digits + job->nrhs * qk_cost_digits(job);
   return qk_pace_expect(&setup->pace, asked * setup->cost_per_digit, qk_cost_expected(job),
-                        (int)qk_supervisor_info(setup->supervisor)->slots);
+                        qk_setup_slots(setup));
 }
 
 int qk_queue_running(const qk_service_t *service) {
@@ -157,16 +157,16 @@ bool qk_queue_wait_for_memory(qk_rhs_t *rhs, const char *why, bool room, uint64_
 
 /* ---- cancelling and forgetting --------------------------------------------------------------- */
 
-static int slot_of(const qk_rhs_t *rhs) {
+static int entry_of(const qk_replica_t *replica, const qk_rhs_t *rhs) {
   for (int k = 0; k < QK_ENTRIES; k++)
-    if (rhs->job->setup->inflight[k].rhs == rhs) return k;
+    if (replica->inflight[k].rhs == rhs) return k;
   return -1;
 }
 
-static void cancel_eigen(const qk_setup_t *setup, uint64_t serial) {
+static void cancel_eigen(const qk_replica_t *replica, uint64_t serial) {
   size_t bytes;
   uint8_t *message = qk_engine_encode_eigen_cancel(serial, &bytes);
-  qk_supervisor_send(setup->supervisor, message, bytes);
+  qk_supervisor_send(replica->supervisor, message, bytes);
 }
 
 void qk_queue_cancel(qk_service_t *service, qk_rhs_t *rhs, qk_status_t verdict, const char *text) {
@@ -178,15 +178,15 @@ void qk_queue_cancel(qk_service_t *service, qk_rhs_t *rhs, qk_status_t verdict, 
     return;
   }
   if (rhs->verdict != QK_OK) return;
-  const qk_setup_t *setup = rhs->job->setup;
-  const int k = slot_of(rhs);
+  const qk_replica_t *replica = &rhs->job->setup->replica[rhs->replica];
+  const int k = entry_of(replica, rhs);
   QK_ASSERT(k >= 0);
   rhs->verdict = verdict;
   if (k == QK_CONTRACT_ENTRY) return; /* its result will be thrown away */
   if (k == QK_EIGEN_ENTRY)
-    cancel_eigen(setup, setup->inflight[k].serial);
+    cancel_eigen(replica, replica->inflight[k].serial);
   else
-    qk_supervisor_cancel(setup->supervisor, (uint32_t)k, setup->inflight[k].serial);
+    qk_supervisor_cancel(replica->supervisor, (uint32_t)k, replica->inflight[k].serial);
 }
 
 /* Those who have joined it are about to end, or its part is free. */

@@ -80,6 +80,9 @@ qk_setup_t *qk_setups_make_default(qk_service_t *service, const qk_viewer_t *vie
 /* What the setup's engine has loaded is what its requests are for from now on. */
 void qk_setups_note(const qk_setup_t *setup);
 void qk_setups_ready(qk_setup_t *setup);
+/* A replica is READY; it has said something of its multigrid. */
+void qk_setups_refresh_ready(qk_replica_t *replica);
+void qk_setups_refresh_news(qk_replica_t *replica, const Quark__Engine__MultigridNews *news);
 /* It was refused with this status. True: for want of memory, and there will be room. */
 bool qk_setups_make_room(qk_setup_t *setup, qk_status_t status);
 /* At the start: what it was made of is gone, and nothing of it is open. It leaves the table. */

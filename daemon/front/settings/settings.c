@@ -82,6 +82,14 @@ static const qk_config_row_t ROWS[] = {
      "device to run on"},
     {"ranks", QK_CONFIG_INT, AT(ranks), "1", 1, 65536, "N",
      "processes of the engine; more than one are started by mpirun"},
+    {"replicas", QK_CONFIG_INT, AT(replicas), "1", 1, QK_REPLICAS_MAX, "N",
+     "engines of each setup but private ones, on devices of their own; they share its queue"},
+    {"devices", QK_CONFIG_STRING, AT(devices_text), NULL, 0, 0, "N[,N...]",
+     "numbers of the GPUs that engines use: of each replica as many as it has ranks, one after the "
+     "other; a number that is there twice is shared; default: 0, 1, 2, ..."},
+    {"numa", QK_CONFIG_CHOICE, AT(numa), "auto", 0, 0, "auto|on|off",
+     "bind the threads of an engine, and so its memory, to the NUMA node of its device, or to its "
+     "share of the cores of a CPU; auto: where a setup has several replicas"},
     {"grid", QK_CONFIG_STRING, AT(grid_text), NULL, 0, 0, "XxYxZxT",
      "process grid; default: the one with the least surface, with multigrid among those that "
      "carry its aggregates"},
@@ -273,6 +281,30 @@ static qk_status_t check_walltime(qk_settings_t *s, qk_err_t *err) {
   return status;
 }
 
+qk_status_t qk_settings_read_devices(qk_settings_t *s, qk_err_t *err) {
+  const int64_t needed = s->replicas * s->ranks;
+  s->ndevices = 0;
+  if (!s->devices_text) return QK_OK;
+  for (const char *p = s->devices_text;;) {
+    const size_t digits = strspn(p, "0123456789");
+    if (digits == 0 || digits > 4 || (p[digits] != ',' && p[digits] != '\0'))
+      return qk_fail(err, QK_BAD_ARGUMENT,
+                     "devices = %.64s: must be numbers of devices, separated by commas",
+                     s->devices_text);
+    if (s->ndevices == QK_DEVICES_MAX)
+      return qk_fail(err, QK_BAD_ARGUMENT, "devices = %.64s: more than %d", s->devices_text,
+                     QK_DEVICES_MAX);
+    s->device[s->ndevices++] = (uint32_t)atoi(p);
+    if (p[digits] == '\0') break;
+    p += digits + 1;
+  }
+  if (s->ndevices >= needed) return QK_OK;
+  return qk_fail(err, QK_BAD_ARGUMENT,
+                 "devices = %.64s: %lld replicas of %lld ranks need %lld; one that is to be shared "
+                 "is listed several times",
+                 s->devices_text, (long long)s->replicas, (long long)s->ranks, (long long)needed);
+}
+
 /* Digits alone are a number. */
 static qk_status_t read_deflate(qk_settings_t *s, qk_err_t *err) {
   const char *text = s->deflate_text;
@@ -324,6 +356,7 @@ static qk_status_t check(qk_settings_t *s, qk_err_t *err) {
   qk_status_t status = qk_parameters_read(&s->parameter, s->action, s->config, &s->op, err);
   if (status == QK_OK) status = qk_names_check("setup-name", s->setup_name, err);
   if (status == QK_OK) status = read_deflate(s, err);
+  if (status == QK_OK) status = qk_settings_read_devices(s, err);
   if (status == QK_OK) status = check_curve(s, err);
   if (status == QK_OK && !qk_boundary_parse(s->boundary_text, s->boundary, why))
     status = qk_fail(err, QK_BAD_ARGUMENT, "%s", why);

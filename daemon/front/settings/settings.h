@@ -13,6 +13,7 @@
 #include "proto/limits.h"
 #include "proto/mg_keys.h"
 
+enum { QK_NUMA_AUTO, QK_NUMA_ON, QK_NUMA_OFF }; /* --numa */
 enum { QK_SPOOL_WAITING, QK_SPOOL_ALL }; /* --spool */
 
 typedef struct qk_settings {
@@ -27,6 +28,9 @@ typedef struct qk_settings {
   int64_t staging;
   int batching;                        /* 0 is continuous */
   int64_t slots, ranks;                /* slots 0: chosen by the engine */
+  int64_t replicas;                    /* engines of a setup */
+  const char *devices_text;            /* NULL: as they are numbered */
+  int numa;
   const char *mg[QK_MG_KEY_COUNT];     /* words of mg_keys.h; NULL: not given */
   const char *mg_checkpoint, *mg_from; /* mg_from: NULL: from noise */
   const char *mpirun, *engine;
@@ -54,6 +58,10 @@ typedef struct qk_settings {
   /* made from them */
   int dims[4];    /* zeros: not given */
   int grid[4];    /* zeros: chosen by the engine */
+  /* Devices of this host that replicas take, each as many as it has ranks; 0: as they are
+   * numbered. */
+  int ndevices;
+  uint32_t device[QK_DEVICES_MAX];
   qk_values_t op; /* action and parameters */
   double boundary[8];
   /* Lowest vectors that solves begin with; 0: none, or all of the name. The name of those that a
@@ -78,6 +86,8 @@ void qk_settings_fini(qk_settings_t *settings);
  * has the name. Pure. */
 qk_status_t qk_settings_check_deflate(const qk_settings_t *settings, const char *field,
                                       qk_err_t *err);
+/* Numbers of devices in devices_text, for as many engines as there are replicas: QK_BAD_ARGUMENT. */
+qk_status_t qk_settings_read_devices(qk_settings_t *settings, qk_err_t *err);
 /* Seconds of "SECONDS" or "[[D-]HH:]MM:SS", at most a year. QK_BAD_ARGUMENT. Pure. */
 qk_status_t qk_settings_walltime(const char *text, double *seconds, qk_err_t *err);
 

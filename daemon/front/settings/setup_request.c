@@ -128,6 +128,27 @@ static qk_status_t set_solver(const Quark__Load *load, qk_settings_t *s, qk_err_
   return status == QK_OK ? set_deflation(load, s, err) : status;
 }
 
+/* A private setup has one engine, whatever others have. */
+static qk_status_t set_replicas(const Quark__Load *load, qk_settings_t *s, qk_err_t *err) {
+  if (load->has_replicas && (load->replicas < 1 || load->replicas > QK_REPLICAS_MAX))
+    return qk_fail(err, QK_BAD_ARGUMENT, "replicas = %u: must be 1 to %d", load->replicas,
+                   QK_REPLICAS_MAX);
+  if (load->owner && load->has_replicas && load->replicas > 1)
+    return qk_fail(err, QK_UNSUPPORTED,
+                   "replicas = %u: a setup of one's own links has one engine, which loads others in "
+                   "place",
+                   load->replicas);
+  if (load->devices && load->owner)
+    return qk_fail(err, QK_DENIED, "devices = %.64s: needs a setup that is not private",
+                   load->devices);
+  if (load->owner)
+    s->replicas = 1;
+  else if (load->has_replicas)
+    s->replicas = load->replicas;
+  if (load->devices) s->devices_text = load->devices;
+  return qk_settings_read_devices(s, err);
+}
+
 /* ---- the whole ----------------------------------------------------------------------------- */
 
 /* It is shown to clients and logged. */
@@ -169,6 +190,7 @@ qk_status_t qk_setup_request_settings(const Quark__Load *load, const qk_settings
   if (status == QK_OK) status = set_dims(load, &s, err);
   set_checksum(load, &s);
   if (status == QK_OK) status = set_solver(load, &s, err);
+  if (status == QK_OK) status = set_replicas(load, &s, err);
   if (status == QK_OK) status = set_gauge(load, trusted, gauge, &s, err);
   if (status == QK_OK) *out = s;
   return status;
@@ -186,6 +208,8 @@ uint8_t *qk_setup_request_pack(const Quark__Load *load, const qk_settings_t *s, 
   whole.has_deflate = true;
   whole.deflate = (uint32_t)s->deflate;
   whole.deflate_from = (char *)s->deflate_from;
+  if (s->replicas > 1) whole.has_replicas = true;
+  whole.replicas = (uint32_t)s->replicas;
   whole.has_mass = whole.has_kappa = whole.has_csw = false;
   qk_operator_list(&s->op, QK_TEXT_GIVEN, &fields);
   whole.action = fields.action;

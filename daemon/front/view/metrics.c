@@ -55,7 +55,7 @@ typedef struct daemon {
 VALUE(up_seconds, qk_service_now(d->service) - d->service->started)
 VALUE(walltime_left,
       isfinite(qk_service_left(d->service)) ? fmax(0, qk_service_left(d->service)) : NAN)
-VALUE(ready, qk_supervisor_state(d->service->primary->supervisor) == QK_SUPERVISOR_READY)
+VALUE(ready, qk_setup_state(d->service->primary) == QK_SUPERVISOR_READY)
 VALUE(trouble, qk_journal_trouble(d->service->journal) != NULL)
 VALUE(memory_used, d->service->budget.used)
 VALUE(memory_limit, d->service->budget.limit)
@@ -150,7 +150,7 @@ static void write_daemon(FILE *out, const qk_service_t *service) {
 /* ---- of each setup ------------------------------------------------------------------------- */
 
 static const qk_engine_info_t *engine(const qk_setup_t *m) {
-  return qk_supervisor_info(m->supervisor);
+  return qk_setup_info(m);
 }
 static const Quark__MultigridReport *multigrid(const qk_setup_t *m) {
   return engine(m)->multigrid;
@@ -161,20 +161,20 @@ static const Quark__MultigridReport *multigrid(const qk_setup_t *m) {
   static double name(const qk_setup_t *m) {                                                        \
     return (double)(value);                                                                        \
   }
-VALUE(is_ready, qk_setup_serves(m) && qk_supervisor_state(m->supervisor) == QK_SUPERVISOR_READY)
+VALUE(is_ready, qk_setup_serves(m) && qk_setup_state(m) == QK_SUPERVISOR_READY)
 VALUE(is_default, m == m->service->primary)
 VALUE(queued, qk_report_queued(m))
 VALUE(running, qk_setup_running(m))
-VALUE(restarts, qk_supervisor_restarts(m->supervisor))
-VALUE(adopted, qk_supervisor_adopted(m->supervisor))
+VALUE(restarts, qk_setup_restarts(m))
+VALUE(adopted, qk_supervisor_adopted(qk_setup_lead(m)->supervisor))
 VALUE(steps, engine(m)->steps)
-VALUE(slots, engine(m)->slots)
+VALUE(slots, qk_setup_slots(m))
 VALUE(device_bytes, engine(m)->device_bytes)
 VALUE(host_bytes, engine(m)->host_bytes)
-VALUE(saturated, m->occupancy.saturated)
-VALUE(solving, m->occupancy.solving)
-VALUE(moving, m->occupancy.moving)
-VALUE(idle, m->occupancy.idle)
+VALUE(saturated, qk_setup_occupancy(m).saturated)
+VALUE(solving, qk_setup_occupancy(m).solving)
+VALUE(moving, qk_setup_occupancy(m).moving)
+VALUE(idle, qk_setup_occupancy(m).idle)
 VALUE(load_seconds, engine(m)->load_seconds)
 VALUE(mg_seconds, multigrid(m) ? multigrid(m)->seconds : NAN)
 VALUE(mg_refined, multigrid(m) ? multigrid(m)->refined : NAN)
@@ -262,6 +262,51 @@ static void write_setups(FILE *out, const qk_service_t *service) {
   }
 }
 
+/* ---- of each replica of setups that have several --------------------------------------------- */
+
+static double replica_ready(const qk_replica_t *r) {
+  return qk_setup_serves(r->setup) && qk_replica_is_ready(r);
+}
+static double replica_slots(const qk_replica_t *r) {
+  return qk_replica_is_ready(r) ? qk_supervisor_info(r->supervisor)->slots : 0;
+}
+static double replica_busy(const qk_replica_t *r) {
+  return qk_replica_busy(r);
+}
+static double replica_solved(const qk_replica_t *r) {
+  return (double)r->solved;
+}
+static double replica_restarts(const qk_replica_t *r) {
+  return qk_supervisor_restarts(r->supervisor);
+}
+
+static const struct {
+  const char *name, *type, *help;
+  double (*value)(const qk_replica_t *replica);
+} REPLICAS[] = {
+    {"replica_ready", "gauge", "1 if this engine of a setup with several serves.", replica_ready},
+    {"replica_slots", "gauge", "Right-hand sides that it solves together.", replica_slots},
+    {"replica_slots_busy", "gauge", "Its slots in use.", replica_busy},
+    {"replica_solved_total", "counter", "Right-hand sides that it has solved.", replica_solved},
+    {"replica_restarts_total", "counter", "How often it was lost and started again.",
+     replica_restarts},
+};
+
+static void write_replicas(FILE *out, const qk_service_t *service) {
+  for (int i = 0; i < COUNT(REPLICAS); i++) {
+    bool headed = false;
+    for (int k = 0; k < QK_SETUPS_MAX; k++) {
+      const qk_setup_t *setup = service->setup[k];
+      if (!setup || setup->ending || setup->replicas == 1) continue;
+      if (!headed) head(out, REPLICAS[i].name, REPLICAS[i].type, REPLICAS[i].help);
+      headed = true;
+      QK_EACH_REPLICA(r, setup)
+      fprintf(out, "quarkd_%s{setup=\"%s\",replica=\"%d\"} %.17g\n", REPLICAS[i].name,
+              setup->site_name, r->number, REPLICAS[i].value(r));
+    }
+  }
+}
+
 static void write_histograms(FILE *out, const qk_stats_t *m) {
   head(out, "rhs_seconds", "histogram", "Time of a right-hand side in each phase.");
   for (int p = 0; p < QK_PHASES; p++) {
@@ -286,6 +331,7 @@ char *qk_metrics_text(const qk_service_t *service) {
   write_daemon(out, service);
   write_operators(out, service);
   write_setups(out, service);
+  write_replicas(out, service);
   write_starts(out, service);
   write_histograms(out, &service->stats);
   if (fclose(out) == 0) return text;

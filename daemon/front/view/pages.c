@@ -30,19 +30,33 @@ static qk_page_t plain(unsigned code, char *text) {
   return (qk_page_t){.code = code, .type = PLAIN, .body = text};
 }
 
+/* For how many seconds a replica has made no step with something to do; 0: it gets on. */
+static double stands(const qk_replica_t *replica, double now, double late) {
+  const qk_engine_info_t *e = qk_supervisor_info(replica->supervisor);
+  const double still = now - fmax(e->stepped_at, replica->busy_since);
+  return qk_replica_running(replica) > 0 && still > late ? still : 0;
+}
+
+/* The least of those that are ready: one that gets on is enough. */
+static double all_stand(const qk_setup_t *setup, double now, double late) {
+  double least = INFINITY;
+  QK_EACH_REPLICA(r, setup)
+  if (qk_replica_is_ready(r)) least = fmin(least, stands(r, now, late));
+  return isfinite(least) ? least : 0;
+}
+
 /* Ready: work would be accepted now, and what is accepted gets on. */
 static qk_page_t readiness(const qk_service_t *service) {
   const qk_setup_t *setup = service->primary;
-  const qk_engine_info_t *e = qk_supervisor_info(setup->supervisor);
-  const double still = qk_service_now(service) - fmax(e->stepped_at, setup->busy_since);
   const double late = fmin(LATE, service->settings->engine_timeout / 2);
-  const char *last = qk_supervisor_last_error(setup->supervisor);
+  const double still = all_stand(setup, qk_service_now(service), late);
+  const char *last = qk_supervisor_last_error(qk_setup_lead(setup)->supervisor);
   const char *trouble = qk_upload_trouble(service);
   if (service->draining || service->stopping) return plain(503, text_of("draining\n"));
   if (trouble) return plain(503, text_of("%s\n", trouble));
-  if (qk_supervisor_state(setup->supervisor) != QK_SUPERVISOR_READY)
+  if (qk_setup_state(setup) != QK_SUPERVISOR_READY)
     return plain(503, text_of("no setup is loaded%s%s\n", last[0] ? ": " : "", last));
-  if (qk_setup_running(setup) > 0 && still > late)
+  if (still > 0)
     return plain(503, text_of("no step of the solver for %.0f s\n", still));
   return plain(200, text_of("ready\n"));
 }

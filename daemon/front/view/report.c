@@ -21,17 +21,17 @@ static Quark__ServerState state_of(const qk_setup_t *setup) {
   if (setup->successor && !ends) return QUARK__SERVER_STATE__STATE_LOADING;
   if (setup->failed != QK_OK) return QUARK__SERVER_STATE__STATE_FAILED;
   if (ends || !qk_setup_serves(setup)) return QUARK__SERVER_STATE__STATE_DRAINING;
-  switch (qk_supervisor_state(setup->supervisor)) {
+  switch (qk_setup_state(setup)) {
   case QK_SUPERVISOR_READY:
     return QUARK__SERVER_STATE__STATE_READY;
   case QK_SUPERVISOR_LOADING:
-    if (!qk_supervisor_info(setup->supervisor)->loaded) return QUARK__SERVER_STATE__STATE_LOADING;
+    if (!qk_setup_info(setup)->loaded) return QUARK__SERVER_STATE__STATE_LOADING;
     break;
   default:
     break;
   }
-  return qk_supervisor_restarts(setup->supervisor) > 0 ||
-                 qk_supervisor_info(setup->supervisor)->loaded
+  return qk_setup_restarts(setup) > 0 ||
+                 qk_setup_info(setup)->loaded
              ? QUARK__SERVER_STATE__STATE_RESTARTING
              : QUARK__SERVER_STATE__STATE_STARTING;
 }
@@ -93,7 +93,7 @@ static void fill_eigen(const qk_setup_t *setup, qk_report_t *report) {
 static void fill_setup(const qk_setup_t *setup, qk_report_t *report) {
   Quark__SetupReport *r = &report->setup;
   const qk_settings_t *s = &setup->settings;
-  const qk_engine_info_t *e = qk_supervisor_info(setup->supervisor);
+  const qk_engine_info_t *e = qk_setup_info(setup);
   r->name = (char *)setup->name;
   r->gauge = (char *)s->gauge;
   r->mass = qk_operator_mass(&s->op);
@@ -130,11 +130,11 @@ static void fill_setup(const qk_setup_t *setup, qk_report_t *report) {
 }
 
 static void fill_engine(const qk_setup_t *setup, Quark__EngineReport *r) {
-  const qk_engine_info_t *e = qk_supervisor_info(setup->supervisor);
-  qk_supervisor_state_t state = qk_supervisor_state(setup->supervisor);
-  const char *last = qk_supervisor_last_error(setup->supervisor);
+  const qk_engine_info_t *e = qk_setup_info(setup);
+  qk_supervisor_state_t state = qk_setup_state(setup);
+  const char *last = qk_supervisor_last_error(qk_setup_lead(setup)->supervisor);
   bool alive = state == QK_SUPERVISOR_LOADING || state == QK_SUPERVISOR_READY;
-  r->restarts = (uint32_t)qk_supervisor_restarts(setup->supervisor);
+  r->restarts = (uint32_t)qk_setup_restarts(setup);
   r->last_error = last[0] ? (char *)last : NULL;
   r->has_pid = r->has_ranks = alive;
   r->pid = e->pid;
@@ -147,10 +147,67 @@ static void fill_engine(const qk_setup_t *setup, Quark__EngineReport *r) {
   r->grid = (uint32_t *)e->grid;
   r->grid_why = e->grid_why[0] ? (char *)e->grid_why : NULL;
   r->has_slots = r->has_device_bytes = r->has_host_bytes = true;
-  r->slots = e->slots;
+  r->slots = (uint32_t)qk_setup_slots(setup);
   r->device_bytes = e->device_bytes;
   r->host_bytes = e->host_bytes;
   r->memory = e->memory;
+}
+
+static Quark__ServerState state_of_replica(const qk_replica_t *r) {
+  switch (qk_supervisor_state(r->supervisor)) {
+  case QK_SUPERVISOR_READY:
+    return QUARK__SERVER_STATE__STATE_READY;
+  case QK_SUPERVISOR_REFUSED:
+    return QUARK__SERVER_STATE__STATE_FAILED;
+  case QK_SUPERVISOR_STOPPING:
+  case QK_SUPERVISOR_STOPPED:
+    return QUARK__SERVER_STATE__STATE_DRAINING;
+  case QK_SUPERVISOR_LOADING:
+    if (!qk_supervisor_info(r->supervisor)->loaded) return QUARK__SERVER_STATE__STATE_LOADING;
+    break;
+  default:
+    break;
+  }
+  return qk_supervisor_restarts(r->supervisor) > 0 || qk_supervisor_info(r->supervisor)->loaded
+             ? QUARK__SERVER_STATE__STATE_RESTARTING
+             : QUARK__SERVER_STATE__STATE_STARTING;
+}
+
+static const char *phase_of(const qk_replica_t *r) {
+  const qk_supervisor_state_t state = qk_supervisor_state(r->supervisor);
+  if (state == QK_SUPERVISOR_LOADING) return qk_supervisor_info(r->supervisor)->phase;
+  if (state == QK_SUPERVISOR_READY && r->refreshed < r->setup->refresh.number) return "refresh";
+  return state == QK_SUPERVISOR_DOWN && r->waits_since > 0 ? "files of another replica" : NULL;
+}
+
+static void fill_replica(const qk_replica_t *replica, char device[160], Quark__ReplicaReport *r) {
+  const qk_engine_info_t *e = qk_supervisor_info(replica->supervisor);
+  const char *last = qk_supervisor_last_error(replica->supervisor);
+  quark__replica_report__init(r);
+  r->replica = (uint32_t)replica->number;
+  r->state = state_of_replica(replica);
+  r->phase = (char *)phase_of(replica);
+  r->slots_busy = (uint32_t)qk_replica_busy(replica);
+  r->solved = replica->solved;
+  r->restarts = (uint32_t)qk_supervisor_restarts(replica->supervisor);
+  r->last_error = last[0] ? (char *)last : NULL;
+  r->has_refreshes = replica->refreshed > 0;
+  r->refreshes = replica->refreshed;
+  if (!qk_replica_is_ready(replica)) return;
+  r->has_pid = r->has_slots = true;
+  r->pid = e->pid;
+  r->slots = e->slots;
+  snprintf(device, 160, "%s%s%s", e->device, e->bus[0] ? " at " : "", e->bus);
+  r->device = device;
+}
+
+static void fill_replicas(const qk_setup_t *setup, qk_report_t *report) {
+  if (setup->replicas == 1) return;
+  report->engine.replica = report->replica_list;
+  QK_EACH_REPLICA(r, setup) {
+    fill_replica(r, report->device[r->number], &report->replica[r->number]);
+    report->replica_list[report->engine.n_replica++] = &report->replica[r->number];
+  }
 }
 
 static uint64_t count_list(const qk_link_t *list, const qk_sched_user_t *user) {
@@ -192,9 +249,9 @@ void qk_report_counters(const qk_service_t *service, Quark__CounterReport *r) {
 /* ---- setups -------------------------------------------------------------------------------- */
 
 static void fill_progress(const qk_setup_t *setup, Quark__SetupState *r) {
-  const qk_engine_info_t *e = qk_supervisor_info(setup->supervisor);
+  const qk_engine_info_t *e = qk_setup_info(setup);
   if (setup->successor) r->phase = "earlier requests";
-  if (setup->successor || qk_supervisor_state(setup->supervisor) != QK_SUPERVISOR_LOADING) return;
+  if (setup->successor || qk_setup_state(setup) != QK_SUPERVISOR_LOADING) return;
   r->phase = (char *)e->phase;
   r->has_done = r->has_total = true;
   r->done = e->done;
@@ -203,7 +260,7 @@ static void fill_progress(const qk_setup_t *setup, Quark__SetupState *r) {
 
 void qk_report_setup(const qk_setup_t *setup, Quark__SetupState *r) {
   const qk_service_t *service = setup->service;
-  const qk_engine_info_t *e = qk_supervisor_info(setup->supervisor);
+  const qk_engine_info_t *e = qk_setup_info(setup);
   const qk_setup_t *current = qk_setup_current(setup);
   quark__setup_state__init(r);
   r->name = (char *)current->name;
@@ -223,7 +280,7 @@ void qk_report_setup(const qk_setup_t *setup, Quark__SetupState *r) {
   r->slots_busy = (uint32_t)qk_setup_busy(setup);
   r->queued = qk_report_queued(setup);
   r->open = (uint64_t)setup->open;
-  r->restarts = (uint32_t)qk_supervisor_restarts(setup->supervisor);
+  r->restarts = (uint32_t)qk_setup_restarts(setup);
   r->idle = setup->open > 0 ? 0 : qk_service_now(service) - setup->used_at;
   r->has_status = current->failed != QK_OK;
   r->status = (uint32_t)current->failed;
@@ -238,8 +295,8 @@ void qk_report_setup(const qk_setup_t *setup, Quark__SetupState *r) {
   r->has_digest = r->has_plaquette = r->has_slots = true;
   r->digest = e->digest;
   r->plaquette = e->plaquette;
-  r->slots = e->slots;
-  r->has_device_bytes = qk_supervisor_state(setup->supervisor) == QK_SUPERVISOR_READY;
+  r->slots = (uint32_t)qk_setup_slots(setup);
+  r->has_device_bytes = qk_setup_state(setup) == QK_SUPERVISOR_READY;
   r->device_bytes = e->device_bytes;
   r->deflation = e->deflation;
   if (!e->multigrid) return;
@@ -269,14 +326,16 @@ static char *keep_name(qk_report_t *r, const char *name) {
   return kept;
 }
 
-static void add_slot(const qk_setup_t *setup, int k, const qk_viewer_t *viewer, qk_report_t *r) {
-  const qk_rhs_t *rhs = setup->inflight[k].rhs;
+static void add_slot(const qk_replica_t *replica, int k, const qk_viewer_t *viewer,
+                     qk_report_t *r) {
+  const qk_setup_t *setup = replica->setup;
+  const qk_rhs_t *rhs = replica->inflight[k].rhs;
   const size_t n = r->activity.n_slot;
   if (!rhs || n == QK_SLOTS_SHOWN) return;
   Quark__SlotReport *s = &r->slot[n];
   quark__slot_report__init(s);
   s->has_slot = k < QK_INFLIGHT_MAX;
-  s->slot = (uint32_t)k;
+  s->slot = (uint32_t)(s->has_slot ? replica->number * QK_INFLIGHT_MAX + k : k);
   s->job = rhs->job->name;
   s->user = keep_name(r, qk_sched_user_name(rhs->job->user));
   s->rhs = rhs->index;
@@ -290,15 +349,16 @@ static void add_slot(const qk_setup_t *setup, int k, const qk_viewer_t *viewer, 
   s->flavour = rhs->job->flavour;
   s->has_work = s->has_slot && !qk_job_solves(rhs->job);
   s->work = rhs->job->work;
-  r->curve[n] = s->has_slot ? &setup->curve[k] : NULL;
+  r->curve[n] = s->has_slot ? &replica->curve[k] : NULL;
   r->slot_list[r->activity.n_slot++] = s;
 }
 
 static void fill_slots(const qk_service_t *service, const qk_viewer_t *viewer, qk_report_t *r) {
   r->activity.slot = r->slot_list;
   for (int m = 0; m < QK_SETUPS_MAX; m++)
-    for (int k = 0; k < QK_ENTRIES && service->setup[m]; k++)
-      add_slot(service->setup[m], k, viewer, r);
+    if (service->setup[m])
+      QK_EACH_REPLICA(replica, service->setup[m])
+    for (int k = 0; k < QK_ENTRIES; k++) add_slot(replica, k, viewer, r);
 }
 
 typedef struct user_count {
@@ -307,13 +367,19 @@ typedef struct user_count {
   uint32_t running;
 } user_count_t;
 
+static uint32_t count_running(const qk_replica_t *replica, const qk_sched_user_t *user) {
+  uint32_t n = 0;
+  for (int k = 0; k < QK_ENTRIES; k++)
+    n += replica->inflight[k].rhs && replica->inflight[k].rhs->job->user == user;
+  return n;
+}
+
 static user_count_t count_user(const qk_service_t *service, const qk_sched_user_t *user) {
   user_count_t c = {.user = user, .queued = qk_sched_user_queued(user)};
   for (int m = 0; m < QK_SETUPS_MAX; m++) {
     const qk_setup_t *setup = service->setup[m];
     c.queued += (int64_t)count_others(setup, user);
-    for (int k = 0; k < QK_ENTRIES && setup; k++)
-      c.running += setup->inflight[k].rhs && setup->inflight[k].rhs->job->user == user;
+    if (setup) QK_EACH_REPLICA(r, setup) c.running += count_running(r, user);
   }
   return c;
 }
@@ -366,6 +432,7 @@ void qk_report_make(const qk_setup_t *setup, const qk_viewer_t *viewer, bool act
   r->names = 0;
   fill_setup(setup, r);
   fill_engine(setup, &r->engine);
+  fill_replicas(setup, r);
   qk_report_counters(service, &r->counters);
   status->state = state_of(setup);
   status->version = (char *)qk_version();
@@ -373,8 +440,8 @@ void qk_report_make(const qk_setup_t *setup, const qk_viewer_t *viewer, bool act
   status->uptime = qk_service_now(service) - service->started;
   status->has_walltime_left = isfinite(qk_service_left(service));
   status->walltime_left = fmax(0, qk_service_left(service));
-  if (qk_supervisor_state(setup->supervisor) == QK_SUPERVISOR_LOADING) {
-    const qk_engine_info_t *e = qk_supervisor_info(setup->supervisor);
+  if (qk_setup_state(setup) == QK_SUPERVISOR_LOADING) {
+    const qk_engine_info_t *e = qk_setup_info(setup);
     status->phase = (char *)e->phase;
     status->has_done = status->has_total = true;
     status->done = e->done;
@@ -389,7 +456,7 @@ void qk_report_make(const qk_setup_t *setup, const qk_viewer_t *viewer, bool act
   status->has_eigen_used = status->has_eigen_limit = true;
   status->eigen_used = (uint64_t)qk_eigen_memory(service);
   status->eigen_limit = (uint64_t)service->eigen_limit;
-  const qk_occupancy_t *o = &setup->occupancy;
+  const qk_occupancy_t sum = qk_setup_occupancy(setup), *o = &sum;
   r->occupancy.saturated = o->saturated;
   r->occupancy.solving = o->solving;
   r->occupancy.moving = o->moving;

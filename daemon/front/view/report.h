@@ -16,6 +16,8 @@ typedef struct qk_report {
   Quark__EigenReport eigen[QK_EIGEN_NAMES_MAX], *eigen_list[QK_EIGEN_NAMES_MAX];
   uint32_t eigen_block[QK_EIGEN_NAMES_MAX][4];
   Quark__EngineReport engine;
+  Quark__ReplicaReport replica[QK_REPLICAS_MAX], *replica_list[QK_REPLICAS_MAX];
+  char device[QK_REPLICAS_MAX][160];
   Quark__CounterReport counters;
   Quark__ActivityReport activity;
   Quark__OccupancyReport occupancy;

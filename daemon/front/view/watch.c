@@ -19,7 +19,7 @@ void qk_watch_tick(qk_view_t *view, double now) {
                         .queued = (double)service->sched.length};
   for (int m = 0; m < QK_SETUPS_MAX; m++) {
     if (!service->setup[m] || service->setup[m]->failed != QK_OK) continue;
-    sample.slots += qk_supervisor_info(service->setup[m]->supervisor)->slots;
+    sample.slots += qk_setup_slots(service->setup[m]);
     sample.busy += qk_setup_busy(service->setup[m]);
   }
   qk_history_see(&view->history, &sample);

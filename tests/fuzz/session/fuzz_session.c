@@ -198,8 +198,7 @@ static void leave(void) {
     turn();
     if (!busy && server.service.sessions.count == 0 && qk_link_alone(&server.service.orphans))
       break;
-    world_pass(busy && qk_supervisor_state(server.service.primary->supervisor) ==
-                           QK_SUPERVISOR_READY
+    world_pass(busy && qk_setup_state(server.service.primary) == QK_SUPERVISOR_READY
                    ? 0.1
                    : 10);
     engines_beat();

@@ -398,36 +398,52 @@ static void check_users(const qk_server_t *server, const sums_t *sum) {
   QK_ASSERT(memory == server->service.budget.used);
 }
 
-static void check_slots(const qk_server_t *server, const qk_setup_t *setup) {
-  const qk_engine_info_t *e = qk_supervisor_info(setup->supervisor);
+/* In no other entry, of whichever replica. */
+static void check_alone(const qk_setup_t *setup, const qk_inflight_entry_t *entry) {
+  QK_EACH_REPLICA(r, setup)
   for (int k = 0; k < QK_ENTRIES; k++) {
-    const qk_inflight_entry_t *entry = &setup->inflight[k];
+    const qk_inflight_entry_t *other = &r->inflight[k];
+    if (other != entry && other->rhs)
+      QK_ASSERT(other->rhs != entry->rhs && other->serial != entry->serial);
+  }
+}
+
+static void check_replica(const qk_server_t *server, const qk_replica_t *replica) {
+  const qk_setup_t *setup = replica->setup;
+  const qk_engine_info_t *e = qk_supervisor_info(replica->supervisor);
+  for (int k = 0; k < QK_ENTRIES; k++) {
+    const qk_inflight_entry_t *entry = &replica->inflight[k];
     if (!entry->rhs) continue;
-    QK_ASSERT(qk_supervisor_state(setup->supervisor) == QK_SUPERVISOR_READY ||
-              server->service.stopping);
+    QK_ASSERT(qk_replica_is_ready(replica) || server->service.stopping);
+    QK_ASSERT(entry->rhs->replica == replica->number);
     QK_ASSERT(k < (int)e->inflight || k >= QK_INFLIGHT_MAX);
     QK_ASSERT((k == QK_CONTRACT_ENTRY) == (entry->rhs->job->contraction != NULL));
     QK_ASSERT((k == QK_EIGEN_ENTRY) == (entry->rhs->job->problem != NULL));
     QK_ASSERT(entry->rhs->state == QK_RHS_RUNNING);
     QK_ASSERT(entry->serial > 0 && entry->serial <= setup->serial);
-    for (int i = 0; i < k; i++)
-      QK_ASSERT(setup->inflight[i].rhs != entry->rhs &&
-                (!setup->inflight[i].rhs || setup->inflight[i].serial != entry->serial));
+    check_alone(setup, entry);
   }
+}
+
+static void check_slots(const qk_server_t *server, const qk_setup_t *setup) {
+  QK_EACH_REPLICA(r, setup) check_replica(server, r);
 }
 
 /* As many as there may be, of different names; what is being made has a request. */
 static void check_eigen(const qk_setup_t *setup) {
-  int n = 0;
-  bool reads = false;
+  int n = 0, reads = 0, returning = 0;
   for (const qk_link_t *l = setup->eigen.next; l != &setup->eigen; l = l->next, n++) {
     const qk_eigen_set_t *set = QK_HOLDER(l, const qk_eigen_set_t, link);
     QK_ASSERT(qk_eigen_find(setup, set->problem->name) == set);
-    reads |= setup->returning == set;
+    QK_EACH_REPLICA(r, setup) reads += r->returning == set;
+    QK_ASSERT(set->state != QUARK__EIGEN_STATE__EIGEN_KEPT || set->there != 0);
     QK_ASSERT(set->state != QUARK__EIGEN_STATE__EIGEN_MAKING || setup->open > 0);
   }
-  QK_ASSERT(n <= QK_EIGEN_NAMES_MAX && reads == (setup->returning != NULL));
-  QK_ASSERT(!reads || !setup->inflight[QK_EIGEN_ENTRY].rhs);
+  QK_EACH_REPLICA(r, setup) {
+    returning += r->returning != NULL;
+    QK_ASSERT(!r->returning || !r->inflight[QK_EIGEN_ENTRY].rhs);
+  }
+  QK_ASSERT(n <= QK_EIGEN_NAMES_MAX && reads == returning);
 }
 
 /* It is in no table before it takes the place of the other one. */
@@ -436,7 +452,7 @@ static void check_successor(const qk_setup_t *setup, sums_t *sum) {
   if (!successor) return;
   QK_ASSERT(setup->dropping && setup->owner[0] && strcmp(setup->owner, successor->owner) == 0);
   QK_ASSERT(successor->index < 0 && !successor->dropping && !successor->successor);
-  QK_ASSERT(qk_supervisor_state(successor->supervisor) == QK_SUPERVISOR_DOWN);
+  QK_ASSERT(qk_setup_state(successor) == QK_SUPERVISOR_DOWN);
   QK_ASSERT(!setup->service->journal || successor->id > setup->id);
   load_of(sum, successor)->succeeds = true;
 }

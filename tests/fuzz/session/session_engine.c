@@ -497,27 +497,27 @@ bool engines_help(const qk_server_t *server) {
   for (int m = 0; m < QK_SETUPS_MAX; m++) {
     const qk_setup_t *setup = server->service.setup[m];
     if (setup && setup->failed == QK_OK)
-      busy |= qk_supervisor_state(setup->supervisor) != QK_SUPERVISOR_READY;
+      QK_EACH_REPLICA(r, setup) busy |= !qk_replica_is_ready(r);
   }
   return busy || qk_queue_running(&server->service) > 0;
 }
 
-static void check(const qk_setup_t *setup) {
-  const uint64_t pid = qk_supervisor_info(setup->supervisor)->pid;
+static void check(const qk_replica_t *replica) {
+  const uint64_t pid = qk_supervisor_info(replica->supervisor)->pid;
   int e = 0;
   while (e < WORLD_ENGINES && !(world_engine_lives(e) && engines[e].pid == pid)) e++;
   QK_ASSERT(e < WORLD_ENGINES);
   if (world_unheard(e)) return; /* more than the front takes in a turn */
   for (int k = 0; k < QK_ENTRIES; k++) {
-    const uint64_t reads = k == QK_EIGEN_ENTRY && setup->returning ? setup->returning_serial : 0;
+    const uint64_t reads = k == QK_EIGEN_ENTRY && replica->returning ? replica->returning_serial : 0;
     QK_ASSERT(engines[e].inflight[k] ==
-              (setup->inflight[k].rhs ? setup->inflight[k].serial : reads));
+              (replica->inflight[k].rhs ? replica->inflight[k].serial : reads));
   }
 }
 
 void engines_check(const qk_server_t *server) {
   for (int m = 0; m < QK_SETUPS_MAX; m++)
-    if (server->service.setup[m] &&
-        qk_supervisor_state(server->service.setup[m]->supervisor) == QK_SUPERVISOR_READY)
-      check(server->service.setup[m]);
+    if (server->service.setup[m])
+      QK_EACH_REPLICA(r, server->service.setup[m])
+    if (qk_replica_is_ready(r)) check(r);
 }

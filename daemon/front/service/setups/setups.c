@@ -61,7 +61,7 @@ static bool says_nothing(const Quark__Load *l) {
   return !l->gauge && l->n_dims == 0 && !l->has_mass && !l->has_kappa && !l->has_csw &&
          !l->action && l->n_parameter == 0 && !l->boundary && !l->solver && !l->precision &&
          !l->has_slots && !l->has_ignore_checksum && !l->evolve_from && !l->has_deflate &&
-         !l->deflate_from;
+         !l->deflate_from && !l->has_replicas && !l->devices;
 }
 
 /* Makes a setup from the message, without a table entry and without its engine. The name of the
@@ -97,7 +97,7 @@ static qk_status_t make(qk_service_t *service, const Quark__Load *load, bool tru
     return status;
   }
   setup->load = qk_setup_request_pack(load, &settings, &setup->load_bytes);
-  setup->settings.boundary_text = NULL; /* it is the message's */
+  setup->settings.boundary_text = setup->settings.devices_text = NULL; /* they are the message's */
   if (!setup->load) {
     qk_setup_release(setup);
     return qk_fail(err, QK_NO_MEMORY, "no memory for a setup");
@@ -126,7 +126,6 @@ qk_status_t qk_setups_equip(qk_setup_t *setup, qk_err_t *err) {
   qk_service_t *service = setup->service;
   qk_supervisor_site_t site = service->site;
   site.setup = setup->load ? setup->site_name : "";
-  site.number = service->setups++;
   site.id = &setup->id;
   site.start = &setup->start;
   if (setup->settings.deflate > 0 && !setup->settings.deflate_from) {
@@ -134,8 +133,15 @@ qk_status_t qk_setups_equip(qk_setup_t *setup, qk_err_t *err) {
     if (status != QK_OK) return status;
     qk_eigen_path(&setup->settings, setup->site_name, NULL, setup->vectors);
   }
-  return qk_supervisor_create(&site, &setup->settings, service->engine_events, setup,
-                              &setup->supervisor, err);
+  site.replicas = setup->replicas;
+  QK_EACH_REPLICA(r, setup) {
+    site.replica = r->number;
+    site.number = service->setups++;
+    const qk_status_t status = qk_supervisor_create(
+        &site, &setup->settings, service->engine_events, r, &r->supervisor, err);
+    if (status != QK_OK) return status;
+  }
+  return QK_OK;
 }
 
 /* One of the front before. */
@@ -150,6 +156,11 @@ static qk_setup_t *with_id(const qk_service_t *service, int64_t id) {
   return NULL;
 }
 
+static void take_over(qk_replica_t *replica, const qk_adopted_t *left) {
+  replica->begun = true;
+  qk_supervisor_take_over(replica->supervisor, left);
+}
+
 qk_status_t qk_setups_start(qk_service_t *service, qk_err_t *err) {
   qk_adopted_t left[QK_ADOPTED_MAX];
   qk_status_t status = QK_OK;
@@ -162,8 +173,8 @@ qk_status_t qk_setups_start(qk_service_t *service, qk_err_t *err) {
   if (status == QK_OK) qk_setups_deflate_sweep(service);
   for (int i = 0; i < n && status == QK_OK; i++) {
     const qk_setup_t *setup = with_id(service, left[i].setup);
-    if (setup)
-      qk_supervisor_take_over(setup->supervisor, &left[i]);
+    if (setup && left[i].replica < setup->replicas)
+      take_over(&setup->replica[left[i].replica], &left[i]);
     else
       qk_adopt_end_engine(service->journal, &left[i]);
   }
@@ -186,7 +197,7 @@ void qk_setups_fail(qk_setup_t *setup, qk_status_t status, const char *text) {
   qk_setups_deflate_forget(setup);
   qk_setups_drop_record(setup);
   qk_fields_let_go(setup);
-  qk_supervisor_stop(setup->supervisor, qk_service_now(setup->service));
+  qk_setup_stop(setup, qk_service_now(setup->service));
 }
 
 void qk_setups_lose(qk_setup_t *setup) {
@@ -199,12 +210,13 @@ void qk_setups_collect(qk_service_t *service) {
     qk_setup_t *setup = service->setup[m];
     if (setup && setup->successor) qk_setups_try_to_succeed(setup);
     setup = service->setup[m];
-    if (!setup || !setup->ending || qk_supervisor_state(setup->supervisor) != QK_SUPERVISOR_STOPPED)
-      continue;
+    if (!setup || !setup->ending || !qk_setup_stopped(setup)) continue;
     if (setup->failed == QK_OK) qk_info("setups", "%s is dropped", setup->name);
     qk_queue_expire_all(setup);
-    qk_supervisor_destroy(setup->supervisor);
-    setup->supervisor = NULL;
+    QK_EACH_REPLICA(r, setup) {
+      qk_supervisor_destroy(r->supervisor);
+      r->supervisor = NULL;
+    }
     qk_setups_displace(setup);
   }
 }
@@ -224,21 +236,18 @@ void qk_setups_close(qk_service_t *service) {
 
 void qk_setups_stop(qk_service_t *service) {
   for (int m = 0; m < QK_SETUPS_MAX; m++)
-    if (service->setup[m])
-      qk_supervisor_stop(service->setup[m]->supervisor, qk_service_now(service));
+    if (service->setup[m]) qk_setup_stop(service->setup[m], qk_service_now(service));
 }
 
 bool qk_setups_stopped(const qk_service_t *service) {
   for (int m = 0; m < QK_SETUPS_MAX; m++)
-    if (service->setup[m] &&
-        qk_supervisor_state(service->setup[m]->supervisor) != QK_SUPERVISOR_STOPPED)
-      return false;
+    if (service->setup[m] && !qk_setup_stopped(service->setup[m])) return false;
   return true;
 }
 
 bool qk_setups_saving(const qk_service_t *service) {
   for (int m = 0; m < QK_SETUPS_MAX; m++)
-    if (service->setup[m] && qk_supervisor_saving(service->setup[m]->supervisor)) return true;
+    if (service->setup[m] && qk_setup_saving(service->setup[m])) return true;
   return false;
 }
 
@@ -274,10 +283,10 @@ void qk_setups_tick(qk_service_t *service, double now) {
     if (!wait) setup->started = true;
     if (!wait && setup->again) {
       setup->again = false;
-      qk_supervisor_load_again(setup->supervisor);
+      QK_EACH_REPLICA(r, setup) qk_supervisor_load_again(r->supervisor);
     }
-    if (setup->started) qk_supervisor_tick(setup->supervisor, now);
-    if (setup->make_default && qk_supervisor_state(setup->supervisor) == QK_SUPERVISOR_READY &&
+    if (setup->started) qk_setups_tick_replicas(setup, now);
+    if (setup->make_default && qk_setup_state(setup) == QK_SUPERVISOR_READY &&
         !qk_journal_trouble(service->journal))
       qk_setups_ready(setup);
   }
@@ -324,7 +333,7 @@ static qk_status_t load_again(qk_setup_t *setup, const Quark__Load *load, qk_err
     return qk_fail(err, QK_BAD_ARGUMENT, "setup %s exists with other parameters: drop it first",
                    setup->name);
   if (load->make_default) setup->make_default = true;
-  if (setup->make_default && qk_supervisor_state(setup->supervisor) == QK_SUPERVISOR_READY)
+  if (setup->make_default && qk_setup_state(setup) == QK_SUPERVISOR_READY)
     return use(setup, err);
   return QK_OK;
 }

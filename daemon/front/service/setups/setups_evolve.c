@@ -28,7 +28,7 @@ static void find_by_name(const qk_service_t *service, const char *name, const ch
 
 /* That of a setup that is there: its engine knows the file in a folder. */
 static void find_file(qk_setup_t *setup, const qk_setup_t *source) {
-  const qk_engine_info_t *e = qk_supervisor_info(source->supervisor);
+  const qk_engine_info_t *e = qk_setup_info(source);
   if (e->loaded && e->multigrid && e->multigrid->checkpoint)
     snprintf(setup->evolve_path, sizeof setup->evolve_path, "%s", e->multigrid->checkpoint);
 }
@@ -105,12 +105,12 @@ qk_status_t qk_setups_evolve_of_settings(qk_setup_t *setup, qk_err_t *err) {
 
 /* False: the source has a checkpoint now, or will have none. */
 static bool is_awaited(qk_setup_t *setup, const qk_setup_t *source) {
-  if (source->index < 0 || source->failed != QK_OK || !source->supervisor) return false;
-  const qk_supervisor_state_t state = qk_supervisor_state(source->supervisor);
+  if (source->index < 0 || source->failed != QK_OK || !source->replica->supervisor) return false;
+  const qk_supervisor_state_t state = qk_setup_state(source);
   if (state == QK_SUPERVISOR_STOPPED) return false;
   if (state == QK_SUPERVISOR_REFUSED && !source->again) return false;
   if (state == QK_SUPERVISOR_READY) find_file(setup, source);
-  return state != QK_SUPERVISOR_READY || qk_supervisor_saving(source->supervisor);
+  return state != QK_SUPERVISOR_READY || qk_setup_saving(source);
 }
 
 bool qk_setups_evolve_waits(qk_setup_t *setup) {

@@ -110,7 +110,7 @@ qk_status_t qk_setups_check(const qk_setup_t *setup, qk_err_t *err) {
     return qk_fail(err, QK_NOT_FOUND, "setup %s was not loaded: %.300s", setup->name, setup->text);
   if (!qk_setup_serves(setup))
     return qk_fail(err, QK_NOT_FOUND, "setup %s is being dropped", setup->name);
-  if (qk_supervisor_state(setup->supervisor) != QK_SUPERVISOR_READY)
+  if (qk_setup_state(setup) != QK_SUPERVISOR_READY)
     return qk_fail(err, QK_NOT_READY,
                    setup->shape.dims[0] > 0
                        ? "setup %s is being loaded again because its engine was lost"

@@ -32,6 +32,17 @@ void qk_setups_end(qk_setup_t *setup);
  * user. */
 qk_status_t qk_setups_find_place(qk_setup_t *setup, qk_setup_t **at, qk_err_t *err);
 
+/* ---- setups_refresh.c ---- */
+
+/* Whether a replica has still to do what all are told to. */
+bool qk_setups_refreshes(const qk_setup_t *setup);
+void qk_setups_tick_refresh(qk_setup_t *setup);
+
+/* ---- setups_replicas.c ---- */
+
+/* Each tick of a setup that is started: its engines start, and are looked after. */
+void qk_setups_tick_replicas(qk_setup_t *setup, double now);
+
 /* ---- setups_deflate.c ---- */
 
 /* Of a setup of settings.deflate_from; of others all do nothing. */

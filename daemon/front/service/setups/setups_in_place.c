@@ -1,5 +1,5 @@
 /* setups_in_place.c: setups that take the place of others, with their engines: no new process, no
- * new pinned memory. */
+ * new pinned memory. They are private, so they have one replica. */
 #include <string.h>
 
 #include "daemon/base/log.h"
@@ -13,7 +13,8 @@ static bool has_ended(const qk_setup_t *setup) {
 }
 
 bool qk_setups_is_free(const qk_setup_t *setup) {
-  return has_ended(setup) && !setup->returning && qk_supervisor_is_free(setup->supervisor);
+  const qk_replica_t *only = setup->replica;
+  return has_ended(setup) && !only->returning && qk_supervisor_is_free(only->supervisor);
 }
 
 /* ---- the promise ----------------------------------------------------------------------------- */
@@ -56,22 +57,22 @@ static qk_setup_t *change_places(qk_setup_t *setup) {
 
 void qk_setups_try_to_succeed(qk_setup_t *setup) {
   const qk_service_t *service = setup->service;
-  const bool stopped = qk_supervisor_state(setup->supervisor) == QK_SUPERVISOR_STOPPED;
+  const bool stopped = qk_setup_stopped(setup);
   if (service->draining || service->stopping || !has_ended(setup)) return;
   if (!stopped && !qk_setups_is_free(setup)) return;
   if (qk_setups_evolve_waits(setup->successor)) return;
   qk_queue_expire_all(setup);
   qk_setup_t *successor = change_places(setup);
-  qk_supervisor_t *supervisor = setup->supervisor;
-  setup->supervisor = NULL;
+  qk_supervisor_t *supervisor = setup->replica->supervisor;
+  setup->replica->supervisor = NULL;
   qk_info("setups", "%s takes the place of %s%s", successor->site_name, setup->site_name,
           stopped ? ", whose engine has left" : ", with its engine");
   if (stopped) {
     qk_supervisor_destroy(supervisor);
   } else {
-    qk_supervisor_t *own = successor->supervisor;
-    successor->supervisor = supervisor;
-    successor->started = true;
+    qk_supervisor_t *own = successor->replica->supervisor;
+    successor->replica->supervisor = supervisor;
+    successor->started = successor->replica->begun = true;
     qk_supervisor_hand_over(supervisor, own);
   }
   qk_fields_let_go(setup);

@@ -24,7 +24,7 @@ qk_status_t qk_setups_place(qk_setup_t *setup, qk_err_t *err) {
 
 void qk_setups_end(qk_setup_t *setup) {
   setup->ending = true;
-  qk_supervisor_stop(setup->supervisor, qk_service_now(setup->service));
+  qk_setup_stop(setup, qk_service_now(setup->service));
 }
 
 static bool keeps_something(const qk_setup_t *setup) {
@@ -58,7 +58,7 @@ static qk_setup_t *find_idle(const qk_service_t *service, const qk_setup_t *othe
   for (int m = 0; m < QK_SETUPS_MAX; m++) {
     qk_setup_t *setup = service->setup[m];
     if (!setup || setup == service->primary || setup == other || !qk_setup_serves(setup)) continue;
-    if (!qk_supervisor_info(setup->supervisor)->loaded || setup->open > 0 || keeps_something(setup))
+    if (!qk_setup_info(setup)->loaded || setup->open > 0 || keeps_something(setup))
       continue;
     if (whose.private && !setup->owner[0]) continue;
     if (whose.owner && strcmp(setup->owner, whose.owner) != 0) continue;

@@ -55,7 +55,7 @@ Test(engine_argv, fits_whatever_starts_the_ranks) {
 }
 
 static uint64_t of(const qk_settings_t *s) {
-  return qk_engine_argv_fingerprint(s, "/bin/sh", "");
+  return qk_engine_argv_fingerprint(s, "/bin/sh", "", 0);
 }
 
 Test(engine_argv, fingerprint_tells_engines_apart) {
@@ -76,8 +76,8 @@ Test(engine_argv, fingerprint_tells_engines_apart) {
     cr_expect_neq(of(&s[i]), base, "change %d", i);
     for (int k = 0; k < i; k++) cr_expect_neq(of(&s[i]), of(&s[k]), "changes %d and %d", i, k);
   }
-  cr_expect_neq(qk_engine_argv_fingerprint(&BASE, "/bin/cat", ""), base);
-  cr_expect_neq(qk_engine_argv_fingerprint(&BASE, "/bin/sh", "/checkpoint"), base);
+  cr_expect_neq(qk_engine_argv_fingerprint(&BASE, "/bin/cat", "", 0), base);
+  cr_expect_neq(qk_engine_argv_fingerprint(&BASE, "/bin/sh", "/checkpoint", 0), base);
   qk_settings_t same = BASE; /* what is no engine's business */
   same.lease = 17;
   same.user_rhs = 3;
