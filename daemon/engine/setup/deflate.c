@@ -135,7 +135,7 @@ static qk_status_t compute(const making_t *m, qk_eigen_t **e) {
 
 static qk_status_t write_own(const making_t *m, qk_deflate_t *d, const qk_eigen_t *e) {
   qk_err_t why = {0};
-  if (!m->p->load->deflate_file[0] || e->n < m->p->n || m->p->load->place.replica > 0) return QK_OK;
+  if (!m->p->load->deflate_file[0] || e->n < m->p->n || m->p->load->reads_only) return QK_OK;
   return note_trouble(
       d, qk_deflate_file_write(m->op, m->p->load->deflate_file, m->p->identity, e, &why), &why);
 }

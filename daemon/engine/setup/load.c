@@ -193,6 +193,7 @@ qk_status_t qk_load_parse(const Quark__Engine__Load *m, qk_load_t *load, qk_err_
                  .single_rhs = m->single_rhs,
                  .ignore_checksum = m->ignore_checksum,
                  .staging = (int32_t)m->staging,
+                 .reads_only = m->replicas > 1 && !m->write,
                  .fingerprint = m->fingerprint,
                  .reserve = m->reserve < INT64_MAX ? (int64_t)m->reserve : INT64_MAX};
   qk_status_t status = parse_choices(m, &l, err);

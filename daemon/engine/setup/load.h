@@ -32,6 +32,7 @@ typedef struct qk_load {
   int32_t link_reals;   /* 0: chosen */
   bool single_rhs;      /* what is alone has a solver of one column */
   int64_t reserve;      /* bytes on the host of rank 0 that are the front's */
+  bool reads_only;         /* another engine of the setup writes the files that they share */
   qk_launch_place_t place; /* among the engines that serve the setup, and devices */
   int32_t staging;      /* sources, and as many solutions, on their way beside the slots */
   uint64_t fingerprint; /* that the front knows it by */

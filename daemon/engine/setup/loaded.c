@@ -358,7 +358,8 @@ static qk_status_t build_multigrid(const loading_t *in, qk_loaded_t *s) {
                                    .single_rhs = s->plan.single_rhs,
                                    .room = (size_t)s->plan.cycle_work,
                                    .checkpoint = load->checkpoint,
-                                   .reads_only = load->place.replica > 0,
+                                   .reads_only = load->reads_only,
+                                   .shared = load->place.replicas > 1,
                                    .evolve_from = load->evolve_from,
                                    .evolve_path = load->evolve_path};
   params.identity = s->identity;

@@ -14,7 +14,13 @@
 
 #include "proto/status.h"
 
-typedef enum qk_mg_refresh { QK_MG_REFRESH_NONE, QK_MG_REFINE, QK_MG_REBUILD } qk_mg_refresh_t;
+/* RELOAD: of the checkpoint that another engine has written; never asked for here. */
+typedef enum qk_mg_refresh {
+  QK_MG_REFRESH_NONE,
+  QK_MG_REFINE,
+  QK_MG_REBUILD,
+  QK_MG_RELOAD
+} qk_mg_refresh_t;
 
 typedef struct qk_mg_health {
   double first, lately;        /* iterations per digit */

@@ -177,10 +177,29 @@ static qk_status_t make_new(qk_mg_service_t *h, qk_progress_fn *progress, void *
   return status != QK_OK || h->mg != NULL ? status : set_up(h, progress, arg, err);
 }
 
+/* Vectors of a file are orthonormalised again, so they are those that were written but for
+ * rounding. An engine that shares its file with others goes on with these, too: then all of them
+ * give the same bits, and so does one that is started again. */
+static qk_status_t go_on_with_file(qk_mg_service_t *h, qk_progress_fn *progress, void *arg,
+                                   qk_err_t *err) {
+  bool ended;
+  if (!h->params.shared || h->params.reads_only) return QK_OK;
+  qk_status_t status = end_save(h, true, &ended);
+  if (status != QK_OK || !h->written) return status;
+  qk_mg_destroy(h->mg);
+  h->mg = NULL;
+  qk_work_trim(h->work);
+  status = restore(h, progress, arg, err);
+  return status == QK_OK && h->mg == NULL ? set_up(h, progress, arg, err) : status;
+}
+
 static qk_status_t make(qk_mg_service_t *h, qk_progress_fn *progress, void *arg, qk_err_t *err) {
   qk_status_t status = restore(h, progress, arg, err);
   if (status != QK_OK) return status;
-  if (h->mg == NULL) status = make_new(h, progress, arg, err);
+  if (h->mg == NULL) {
+    status = make_new(h, progress, arg, err);
+    if (status == QK_OK) status = go_on_with_file(h, progress, arg, err);
+  }
   return status == QK_OK ? make_cycles(h, err) : status;
 }
 
@@ -238,6 +257,16 @@ static qk_status_t refine(qk_mg_service_t *h, qk_progress_fn *progress, void *ar
   return status == QK_OK ? qk_mg_check(h->mg, progress, arg, err) : status;
 }
 
+/* What another engine has written, in place of what is here; else it is made anew. */
+static qk_status_t reload(qk_mg_service_t *h, qk_mg_refresh_t *refresh, qk_progress_fn *progress,
+                          void *arg, qk_err_t *err) {
+  qk_mg_destroy(h->mg);
+  h->mg = NULL;
+  const qk_status_t status = restore(h, progress, arg, err);
+  if (status == QK_OK && h->mg == NULL) *refresh = QK_MG_REBUILD;
+  return status;
+}
+
 static bool can_retry(qk_status_t status) {
   return status == QK_BREAKDOWN || status == QK_NOT_CONVERGED || status == QK_DEVICE_MEMORY;
 }
@@ -262,18 +291,22 @@ qk_status_t qk_mg_service_refresh(qk_mg_service_t *h, qk_mg_order_t order,
       *err = (qk_err_t){0};
     }
   }
-  if (refresh == QK_MG_REBUILD) {
+  if (refresh == QK_MG_RELOAD) status = reload(h, &refresh, progress, arg, err);
+  if (refresh == QK_MG_REBUILD && (status == QK_OK || order.refresh != QK_MG_RELOAD)) {
     qk_mg_destroy(h->mg);
     h->mg = NULL;
     h->params.mg.seed = order.number > 0 ? h->seed + order.number : h->params.mg.seed + 1;
     status = set_up(h, progress, arg, err);
     if (status == QK_OK) h->rebuilt++;
   }
+  if (status == QK_OK && refresh != QK_MG_RELOAD) status = go_on_with_file(h, progress, arg, err);
   if (status == QK_OK) status = make_cycles(h, err);
   if (status != QK_OK) return status;
   qk_mg_health_refreshed(&h->health, refresh);
   h->wish = QK_MG_REFRESH_NONE;
   if (order.number > 0) h->refresh = order.number;
-  tell(h, refresh == QK_MG_REFINE ? "refined" : "set up again");
+  tell(h, refresh == QK_MG_REFINE   ? "refined"
+          : refresh == QK_MG_RELOAD ? "restored again"
+                                    : "set up again");
   return QK_OK;
 }

@@ -24,6 +24,7 @@ typedef struct qk_mg_service_params {
   size_t room;            /* of work fields while it serves: plan.h */
   const char *checkpoint; /* file or folder; "": none */
   bool reads_only;        /* it is another engine's to write */
+  bool shared; /* with other engines: who writes goes on with what is in the file, as they do */
   qk_mg_identity_t identity;
   /* A setup evolves from the one of this name, whose checkpoint this is; NULL or "": from noise,
    * and if only the path is "", there is no checkpoint of it any more. */
@@ -63,15 +64,15 @@ void qk_mg_service_abandon(qk_mg_service_t *host);
 /* For solvers of all slots, or of one, made after the last create or refresh; borrows the host. */
 qk_precond_t qk_mg_service_precond(qk_mg_service_t *host, bool single_rhs);
 
-/* What is to be done. number 0: as this engine has decided. Else it is the front's order, for all
- * replicas alike: a rebuild begins from the first seed plus the number, and one of them writes. */
+/* What is to be done. number 0: as this engine has decided. Else it is the front's order to
+ * replicas: a rebuild begins from the first seed plus the number; one writes, the others reload. */
 typedef struct qk_mg_order {
   qk_mg_refresh_t refresh;
   uint64_t number;
   bool writes;
 } qk_mg_order_t;
 
-/* REFINE or REBUILD; a refinement that does not succeed becomes a rebuild. No solver may use the
+/* A refinement or reload that does not succeed becomes a rebuild. No solver may use the
  * host. After an error the host can only be destroyed. */
 qk_status_t qk_mg_service_refresh(qk_mg_service_t *host, qk_mg_order_t order,
                                   qk_progress_fn *progress, void *arg, qk_err_t *err);

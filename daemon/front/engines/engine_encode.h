@@ -20,9 +20,16 @@ typedef struct qk_engine_start {
   const char *vectors; /* file of the vectors that solves begin with; "": they are kept in none */
 } qk_engine_start_t;
 
-/* replica: of the settings' replicas. checkpoint: of multigrid; "": none. start: NULL: from noise. fingerprint: of this LOAD
+/* Which of the settings' replicas it is, and whether it writes the files that they share. */
+typedef struct qk_engine_replica {
+  int number;
+  bool writes;
+} qk_engine_replica_t;
+
+/* checkpoint: of multigrid; "": none. start: NULL: from noise. fingerprint: of this LOAD
  * (engine_argv.h); 0: none. reserve: bytes of this host that uploads and results may still take. */
-uint8_t *qk_engine_encode_load(const qk_settings_t *settings, int replica, const char *checkpoint,
+uint8_t *qk_engine_encode_load(const qk_settings_t *settings, qk_engine_replica_t replica,
+                               const char *checkpoint,
                                const qk_engine_start_t *start, uint64_t fingerprint,
                                int64_t reserve, size_t *bytes);
 uint8_t *qk_engine_encode_fill(uint32_t entry, uint64_t serial, const qk_rhs_t *rhs,

@@ -32,7 +32,7 @@ typedef struct qk_replica {
   int number; /* 0 .. replicas of its setup - 1 */
   qk_supervisor_t *supervisor;
   bool begun;         /* its engine may start, or one was adopted */
-  double waits_since; /* for the files of another one; seconds of the loop's clock; 0: it does not */
+  bool waits;         /* for the files of another one */
   double again_at; /* it was refused while others serve: LOAD is sent again then; 0: it was not */
   uint64_t refreshed; /* number of the last refresh of multigrid that its hierarchy has */
   uint64_t ordered;   /* of the last that its engine was told to do; 0: none */

@@ -18,6 +18,7 @@ qk_status_t qk_setup_create(struct qk_service *service, const char *name,
     return qk_fail(err, QK_NO_MEMORY, "no memory for a setup");
   }
   setup->replicas = replicas;
+  setup->refresh.writer = -1;
   for (int r = 0; r < replicas; r++) {
     setup->replica[r].setup = setup;
     setup->replica[r].number = r;

@@ -15,11 +15,11 @@
 
 struct qk_service;
 
-/* Refreshes of multigrid that all replicas are told to do (service/setups/setups_refresh.c). */
+/* Refreshes of multigrid in all replicas (service/setups/setups_refresh.c). */
 typedef struct qk_refresh_state {
   uint64_t number; /* of the last; 0: there was none */
   uint32_t kind;   /* of it, as in REFRESH; 0: not known, it was ordered by the front before */
-  bool written;    /* one was told to write the checkpoint */
+  int writer;      /* replica that was told to write the checkpoint; -1: none yet */
   uint64_t saved;  /* the one that the checkpoint has */
 } qk_refresh_state_t;
 

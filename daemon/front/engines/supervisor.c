@@ -49,7 +49,7 @@ struct qk_supervisor {
   char checkpoint[QK_PATH_MAX + 1]; /* of multigrid; "": none */
   bool late;                        /* it did not say HELLO in time */
   char last_error[512];
-  bool held;                        /* no engine starts now */
+  bool held, writes;                /* qk_supervisor_hold */
   char label[QK_SETUP_NAME_MAX + 16]; /* opens messages: "", "NAME: " or "NAME, replica 1: " */
 };
 
@@ -184,8 +184,8 @@ static bool send_load(qk_supervisor_t *w) {
   size_t bytes;
   const qk_budget_t *memory = w->site.memory;
   const int64_t left = memory && memory->limit > memory->used ? memory->limit - memory->used : 0;
-  uint8_t *load = qk_engine_encode_load(w->settings, w->site.replica, w->checkpoint, w->site.start,
-                                        w->fingerprint, left, &bytes);
+  uint8_t *load = qk_engine_encode_load(w->settings, (qk_engine_replica_t){w->site.replica, w->writes},
+                                        w->checkpoint, w->site.start, w->fingerprint, left, &bytes);
   w->told = true;
   return send_message(w, load, bytes);
 }
@@ -547,8 +547,9 @@ void qk_supervisor_hand_over(qk_supervisor_t *w, qk_supervisor_t *to) {
   if (!send_load(w)) lose(w, "it takes no LOAD");
 }
 
-void qk_supervisor_hold(qk_supervisor_t *w, bool held) {
+void qk_supervisor_hold(qk_supervisor_t *w, bool held, bool writes) {
   w->held = held;
+  w->writes = writes;
 }
 
 const char *qk_supervisor_checkpoint(const qk_supervisor_t *w) {

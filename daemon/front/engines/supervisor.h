@@ -101,8 +101,9 @@ bool qk_supervisor_saving(const qk_supervisor_t *supervisor);
 void qk_supervisor_tick(qk_supervisor_t *supervisor, double now);
 void qk_supervisor_stop(qk_supervisor_t *supervisor, double now); /* answered by stopped() */
 
-/* While it is held no engine is started; one that runs goes on. */
-void qk_supervisor_hold(qk_supervisor_t *supervisor, bool held);
+/* While it is held no engine is started; one that runs goes on. writes: of several replicas it is
+ * the one that writes the files that they share, if it loads now. */
+void qk_supervisor_hold(qk_supervisor_t *supervisor, bool held, bool writes);
 /* Where its engine keeps multigrid; "": nowhere. */
 const char *qk_supervisor_checkpoint(const qk_supervisor_t *supervisor);
 /* Only if READY and nothing is in flight: it is not used. Then as after LOAD_FAILED. */

@@ -177,7 +177,7 @@ static const char *phase_of(const qk_replica_t *r) {
   const qk_supervisor_state_t state = qk_supervisor_state(r->supervisor);
   if (state == QK_SUPERVISOR_LOADING) return qk_supervisor_info(r->supervisor)->phase;
   if (state == QK_SUPERVISOR_READY && r->refreshed < r->setup->refresh.number) return "refresh";
-  return state == QK_SUPERVISOR_DOWN && r->waits_since > 0 ? "files of another replica" : NULL;
+  return state == QK_SUPERVISOR_DOWN && r->waits ? "files of another replica" : NULL;
 }
 
 static void fill_replica(const qk_replica_t *replica, char device[160], Quark__ReplicaReport *r) {

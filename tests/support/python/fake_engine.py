@@ -13,6 +13,7 @@ with WHEN_TOLD waits until it is written to.
 Eigenvectors: the space of an EIGEN is its action less its count (HOLD; DIE at restart 2, HOLD_ONCE: so does the first engine; WHEN_TOLD: HOLD by the first engine; ODD_STATUS; FATAL: refused; STALE_SERIAL), else eigenvalue i is
 (i + 1) / 8 with a residual of 1e-9; what is projected onto them is `projection`; a file, if there is one, keeps the problem, and lets it go on from the restart that it notes. A source that is an eigenvector has its number, t, spin and slice
 in numbers 9 to 12; but of vectors that a client sent, whose action is their tolerance in units of 1e-4 and whose values are 0, it is what was sent.
+FAKE_WISH is a kind of REFRESH that the first replica with multigrid asks for once; a REFRESH is carried out when nothing is held, and told on stderr.
 FAKE_BULK is how many bytes its plan of memory has. FAKE_ADOPT says that it outlives its front, for 60 s, and what ADOPT meets: yes, mute (no answer),
 version (HELLO of another one), die, fatal (FATAL in place of HELLO), or stale (it has another LOAD than its front thinks). FAKE_SAYS is written to stderr at the start.
 QK_PROTO_PY in the environment is the folder of the generated modules.
@@ -79,7 +80,7 @@ class FakeEngine:
         self.socket.setsockopt(zmq.RECONNECT_IVL, 10)  # the next front is soon found
         self.socket.connect(endpoint)
         self.held = {}
-        self.contract_held = self.eigen_held = self.loaded = None
+        self.contract_held = self.eigen_held = self.loaded = self.to_refresh = None
         self.kept, self.given = {}, {}
         self.heard = time.monotonic()
 
@@ -157,8 +158,11 @@ class FakeEngine:
                     pass
             report.checkpoint_writing = False
             report.refined = 1
-            report.checkpoint_written = True
+            report.checkpoint_written = load.write
+            self.report, self.refreshed = report, 0
             self.send(multigrid=pb.MultigridNews(multigrid=report))
+            if 'FAKE_WISH' in os.environ and load.replica == 0 and self.generation == 1:
+                self.send(multigrid=pb.MultigridNews(multigrid=report, wish=int(os.environ['FAKE_WISH'])))
 
     def finds_room(self):
         folder = os.environ.get('FAKE_ROOM')
@@ -291,11 +295,23 @@ class FakeEngine:
             if self.solve_or_say(fill):
                 self.done(fill)
 
+    def refresh(self):
+        if self.held or not self.to_refresh:
+            return
+        m, self.to_refresh = self.to_refresh, None
+        print('fake engine: refresh %d of kind %d%s' % (m.number, m.kind, ', writes' if m.write else ''), file=sys.stderr, flush=True)
+        self.report.refined += m.kind == 1
+        self.report.rebuilt += m.kind == 2
+        self.report.checkpoint_written = m.kind == 3 or m.write
+        self.send(multigrid=pb.MultigridNews(multigrid=self.report, refresh=m.number))
+        self.loaded['ready'].refresh = m.number
+
     def cancel(self, cancel):
         fill = self.held.get(cancel.entry)
         if fill and fill.serial == cancel.serial and fill.max_iter != DEAF:
             del self.held[cancel.entry]
             self.done(fill, status=203, residual=1, written=False)
+            self.refresh()
         if self.contract_held:
             held, self.contract_held = self.contract_held, None
             self.contracted(held)
@@ -446,6 +462,9 @@ class FakeEngine:
                 self.kept.pop(m.eigen_drop.name, None)
             elif body == 'cancel':
                 self.cancel(m.cancel)
+            elif body == 'refresh':
+                self.to_refresh = m.refresh
+                self.refresh()
             elif body == 'adopt':
                 self.adopt(m.adopt)
             elif body == 'stop':

@@ -1,11 +1,9 @@
 /* setups_replicas.c: when the engines of a setup start. Where the first of them writes files that
  * the others can read, its multigrid or the vectors that solves begin with, they wait for it; if it
- * takes too long they make theirs from the same seed. */
+ * is lost the next one does that, and if it cannot write they make theirs from the same seed. */
 #include <string.h>
 
 #include "daemon/front/service/setups/setups_impl.h"
-
-static const double PATIENCE = 60; /* seconds */
 
 /* Whether engines of the setup read what another one has written. */
 static bool shares_files(const qk_setup_t *setup) {
@@ -34,7 +32,7 @@ static bool is_there(const qk_replica_t *r) {
 }
 
 /* Of a replica that has no engine. */
-static bool has_to_wait(qk_replica_t *replica, double now) {
+static bool has_to_wait(const qk_replica_t *replica) {
   bool made = false;
   QK_EACH_REPLICA(r, replica->setup) {
     if (r == replica || !r->begun) continue;
@@ -42,22 +40,24 @@ static bool has_to_wait(qk_replica_t *replica, double now) {
     made |= is_making(r);
   }
   if (!made || !shares_files(replica->setup)) return false;
-  if (replica->waits_since == 0) replica->waits_since = now;
-  return now - replica->waits_since < PATIENCE;
+  return true;
+}
+
+static bool others_serve(const qk_replica_t *replica) {
+  QK_EACH_REPLICA(r, replica->setup) if (r != replica && qk_replica_is_ready(r)) return true;
+  return false;
 }
 
 static void tick(qk_replica_t *replica, double now) {
   const bool down = qk_supervisor_state(replica->supervisor) == QK_SUPERVISOR_DOWN;
-  const bool waits = down && replica->setup->replicas > 1 && has_to_wait(replica, now);
-  if (!waits) {
-    replica->begun = true;
-    replica->waits_since = 0;
-  }
+  const bool waits = down && replica->setup->replicas > 1 && has_to_wait(replica);
+  if (!waits) replica->begun = true;
+  replica->waits = waits;
   if (replica->again_at > 0 && now >= replica->again_at) {
     replica->again_at = 0;
     qk_supervisor_load_again(replica->supervisor);
   }
-  qk_supervisor_hold(replica->supervisor, waits);
+  qk_supervisor_hold(replica->supervisor, waits, !others_serve(replica));
   qk_supervisor_tick(replica->supervisor, now);
 }
 
