@@ -99,7 +99,7 @@ enum {
   QK_FEATURE_PROJECT = 16,    /* SINK_PROJECT */
   QK_FEATURE_VECTORS = 17,    /* FIELD_VECTORS; field of EIGEN */
   QK_FEATURE_DEFLATE_FROM = 18,
-  QK_FEATURE_FIVE = 19,      /* five_d of SUBMIT */
+  QK_FEATURE_FIVE = 19,       /* five_d of SUBMIT */
   QK_FEATURE_COMPRESSED = 20, /* basis and block of EIGEN */
   QK_FEATURE_REPLICAS = 21    /* replicas and devices of LOAD */
 };

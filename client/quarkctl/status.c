@@ -120,12 +120,12 @@ static json_t *replicas_json(const quark_report_t *r) {
   for (uint32_t i = 0; i < r->replicas; i++) {
     const quark_replica_t *of = &r->replica[i];
     json_array_append_new(
-        list, json_pack("{s:i, s:s, s:s, s:s, s:I, s:I, s:i, s:i, s:i, s:I, s:s}", "replica",
-                        (int)i, "state", quark_state_name(of->state), "phase", of->phase, "device",
-                        of->device, "pid", (json_int_t)of->pid, "solved", (json_int_t)of->solved,
-                        "slots", (int)of->slots, "slots_busy", (int)of->slots_busy, "restarts",
-                        (int)of->restarts, "refreshes", (json_int_t)of->refreshes, "last_error",
-                        of->last_error));
+        list,
+        json_pack("{s:i, s:s, s:s, s:s, s:I, s:I, s:i, s:i, s:i, s:I, s:s}", "replica", (int)i,
+                  "state", quark_state_name(of->state), "phase", of->phase, "device", of->device,
+                  "pid", (json_int_t)of->pid, "solved", (json_int_t)of->solved, "slots",
+                  (int)of->slots, "slots_busy", (int)of->slots_busy, "restarts", (int)of->restarts,
+                  "refreshes", (json_int_t)of->refreshes, "last_error", of->last_error));
   }
   return list;
 }
@@ -148,8 +148,8 @@ json_t *ctl_status_json(const quark_report_t *r) {
                    r->version, "pid", (json_int_t)r->pid, "uptime", ctl_number(r->uptime),
                    "walltime_left", ctl_number(r->walltime_left), "phase", "name", r->phase, "done",
                    (json_int_t)r->phase_done, "total", (json_int_t)r->phase_total, "setup",
-                   setup_json(r), "engine", engine, "counters", counters_json(r), "memory",
-                   "used", (json_int_t)r->memory_used, "limit", (json_int_t)r->memory_limit, "by",
+                   setup_json(r), "engine", engine, "counters", counters_json(r), "memory", "used",
+                   (json_int_t)r->memory_used, "limit", (json_int_t)r->memory_limit, "by",
                    r->memory_by, "eigen_memory", "used", (json_int_t)r->eigen_used, "limit",
                    (json_int_t)r->eigen_limit, "occupancy", ctl_occupancy_json(r), "trouble",
                    r->trouble, "set_aside", *r->set_aside ? r->set_aside : NULL);

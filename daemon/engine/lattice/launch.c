@@ -80,8 +80,7 @@ static qk_status_t find_device(const qk_comm_t *comm, const qk_ops_t *ops,
 }
 
 static qk_status_t open_device(const qk_comm_t *comm, const qk_ops_t *ops,
-                               const qk_launch_place_t *place, qk_ops_ctx_t **ctx,
-                               qk_err_t *err) {
+                               const qk_launch_place_t *place, qk_ops_ctx_t **ctx, qk_err_t *err) {
   int ordinal;
   const qk_status_t status = find_device(comm, ops, place, &ordinal, err);
   return status == QK_OK ? ops->open(ordinal, ctx, err) : status;

@@ -37,9 +37,9 @@ typedef struct worker {
   double seconds;   /* that the setup took */
   double last_heartbeat;
   double last_progress[QK_INFLIGHT_MAX], last_news;
-  uint32_t backlog;       /* rank 0: as the last FILL stated it ... */
-  double backlog_until;   /* ... which is waited for until then */
-  int freed;              /* rank 0: entries that the last round has freed */
+  uint32_t backlog;         /* rank 0: as the last FILL stated it ... */
+  double backlog_until;     /* ... which is waited for until then */
+  int freed;                /* rank 0: entries that the last round has freed */
   qk_refresher_t refresher; /* rank 0 */
   qk_fill_t waiting[QK_INFLIGHT_MAX];
   int nwaiting;

@@ -11,8 +11,9 @@ static const char *word(qk_mg_refresh_t refresh) {
 
 void qk_refresh_receive(qk_refresher_t *r, qk_loaded_t *setup,
                         const Quark__Engine__Refresh *message) {
-  const qk_mg_refresh_t refresh =
-      message->kind == QK_MG_REFINE || message->kind == QK_MG_RELOAD ? message->kind : QK_MG_REBUILD;
+  const qk_mg_refresh_t refresh = message->kind == QK_MG_REFINE || message->kind == QK_MG_RELOAD
+                                      ? message->kind
+                                      : QK_MG_REBUILD;
   if (setup == NULL || setup->mg == NULL || message->number <= setup->mg->refresh) return;
   r->wanted = (qk_mg_order_t){refresh, message->number, message->write};
   r->since = qk_now_ms();

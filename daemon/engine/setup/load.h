@@ -28,14 +28,14 @@ typedef struct qk_load {
   double phase[4][2];
   qk_prec_t inner;
   bool ignore_checksum;
-  int32_t nslot;        /* 0: chosen */
-  int32_t link_reals;   /* 0: chosen */
-  bool single_rhs;      /* what is alone has a solver of one column */
-  int64_t reserve;      /* bytes on the host of rank 0 that are the front's */
+  int32_t nslot;           /* 0: chosen */
+  int32_t link_reals;      /* 0: chosen */
+  bool single_rhs;         /* what is alone has a solver of one column */
+  int64_t reserve;         /* bytes on the host of rank 0 that are the front's */
   bool reads_only;         /* another engine of the setup writes the files that they share */
   qk_launch_place_t place; /* among the engines that serve the setup, and devices */
-  int32_t staging;      /* sources, and as many solutions, on their way beside the slots */
-  uint64_t fingerprint; /* that the front knows it by */
+  int32_t staging;         /* sources, and as many solutions, on their way beside the slots */
+  uint64_t fingerprint;    /* that the front knows it by */
   qk_mg_params_t mg;
   int32_t deflate; /* lowest vectors that plain solvers begin with; 0: none */
   /* The file that they are read from, or written to; whose they are, if they are not made here;

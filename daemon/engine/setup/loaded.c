@@ -571,8 +571,8 @@ void qk_loaded_destroy(qk_loaded_t *setup) {
   qk_free(setup);
 }
 
-static qk_status_t refresh_and_build(qk_loaded_t *s, qk_mg_order_t order,
-                                     qk_progress_fn *progress, void *arg, qk_err_t *err) {
+static qk_status_t refresh_and_build(qk_loaded_t *s, qk_mg_order_t order, qk_progress_fn *progress,
+                                     void *arg, qk_err_t *err) {
   qk_status_t status = keep_local(s, true);
   if (status != QK_OK) return status;
   status = qk_mg_service_refresh(s->mg, order, progress, arg, err);

@@ -271,8 +271,8 @@ static bool can_retry(qk_status_t status) {
   return status == QK_BREAKDOWN || status == QK_NOT_CONVERGED || status == QK_DEVICE_MEMORY;
 }
 
-qk_status_t qk_mg_service_refresh(qk_mg_service_t *h, qk_mg_order_t order,
-                                  qk_progress_fn *progress, void *arg, qk_err_t *err) {
+qk_status_t qk_mg_service_refresh(qk_mg_service_t *h, qk_mg_order_t order, qk_progress_fn *progress,
+                                  void *arg, qk_err_t *err) {
   qk_mg_refresh_t refresh = order.refresh;
   bool ended;
   qk_status_t status = end_save(h, true, &ended);

@@ -41,9 +41,9 @@ typedef struct qk_mg_service {
   qk_cycle_vectors_t *cycle_vectors, *single_rhs_vectors; /* of each, or NULL */
   qk_mg_health_t health;
   int refined, rebuilt;
-  qk_mg_refresh_t wish; /* what it asks the front for, where that decides */
-  uint64_t refresh;     /* number of the front's last order; 0: there was none */
-  uint64_t seed;        /* at first */
+  qk_mg_refresh_t wish;          /* what it asks the front for, where that decides */
+  uint64_t refresh;              /* number of the front's last order; 0: there was none */
+  uint64_t seed;                 /* at first */
   int64_t bytes;                 /* on the device, all ranks */
   char checkpoint[QK_FILE_PATH]; /* the file; "": none */
   bool written;                  /* it holds what is in use */

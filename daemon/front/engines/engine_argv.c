@@ -61,7 +61,8 @@ uint64_t qk_engine_argv_fingerprint(const qk_settings_t *s, const char *program,
   size_t size = 0, bytes;
   uint64_t fingerprint = 0;
   FILE *f = open_memstream(&text, &size);
-  uint8_t *load = qk_engine_encode_load(s, (qk_engine_replica_t){.number = replica}, checkpoint, NULL, 0, 0, &bytes);
+  uint8_t *load = qk_engine_encode_load(s, (qk_engine_replica_t){.number = replica}, checkpoint,
+                                        NULL, 0, 0, &bytes);
   if (f && load) {
     print_file(f, program);
     print_file(f, s->gauge);

@@ -37,7 +37,8 @@ static size_t list_multigrid(const qk_settings_t *s, Quark__Setting *setting,
 }
 
 /* What an engine needs to know of the others of its setup, and of devices. */
-static void set_place(const qk_settings_t *s, qk_engine_replica_t replica, Quark__Engine__Load *load) {
+static void set_place(const qk_settings_t *s, qk_engine_replica_t replica,
+                      Quark__Engine__Load *load) {
   load->has_replicas = load->has_replica = s->replicas > 1;
   load->replicas = (uint32_t)s->replicas;
   load->replica = (uint32_t)replica.number;
@@ -49,9 +50,8 @@ static void set_place(const qk_settings_t *s, qk_engine_replica_t replica, Quark
 }
 
 uint8_t *qk_engine_encode_load(const qk_settings_t *s, qk_engine_replica_t replica,
-                               const char *checkpoint,
-                               const qk_engine_start_t *start, uint64_t fingerprint,
-                               int64_t reserve, size_t *bytes) {
+                               const char *checkpoint, const qk_engine_start_t *start,
+                               uint64_t fingerprint, int64_t reserve, size_t *bytes) {
   Quark__Engine__Load load = QUARK__ENGINE__LOAD__INIT;
   Quark__Setting setting[QK_MG_KEY_COUNT], *settings[QK_MG_KEY_COUNT];
   qk_operator_fields_t fields;

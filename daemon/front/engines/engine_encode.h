@@ -29,9 +29,8 @@ typedef struct qk_engine_replica {
 /* checkpoint: of multigrid; "": none. start: NULL: from noise. fingerprint: of this LOAD
  * (engine_argv.h); 0: none. reserve: bytes of this host that uploads and results may still take. */
 uint8_t *qk_engine_encode_load(const qk_settings_t *settings, qk_engine_replica_t replica,
-                               const char *checkpoint,
-                               const qk_engine_start_t *start, uint64_t fingerprint,
-                               int64_t reserve, size_t *bytes);
+                               const char *checkpoint, const qk_engine_start_t *start,
+                               uint64_t fingerprint, int64_t reserve, size_t *bytes);
 uint8_t *qk_engine_encode_fill(uint32_t entry, uint64_t serial, const qk_rhs_t *rhs,
                                qk_fill_hint_t hint, size_t *bytes);
 /* rhs: of a contraction. */

@@ -31,17 +31,17 @@ typedef struct qk_replica {
   struct qk_setup *setup;
   int number; /* 0 .. replicas of its setup - 1 */
   qk_supervisor_t *supervisor;
-  bool begun;         /* its engine may start, or one was adopted */
-  bool waits;         /* for the files of another one */
+  bool begun;      /* its engine may start, or one was adopted */
+  bool waits;      /* for the files of another one */
   double again_at; /* it was refused while others serve: LOAD is sent again then; 0: it was not */
   uint64_t refreshed; /* number of the last refresh of multigrid that its hierarchy has */
   uint64_t ordered;   /* of the last that its engine was told to do; 0: none */
-  uint64_t solved; /* right-hand sides that have ended in it */
+  uint64_t solved;    /* right-hand sides that have ended in it */
   qk_inflight_entry_t inflight[QK_ENTRIES];
   qk_curve_t curve[QK_INFLIGHT_MAX]; /* of in-flight right-hand sides */
   qk_occupancy_t occupancy;
-  bool batch_begun;  /* of fixed batches: it takes no more before this one has ended */
-  double busy_since; /* time when the first entry was filled after all were free */
+  bool batch_begun;               /* of fixed batches: it takes no more before this one has ended */
+  double busy_since;              /* time when the first entry was filled after all were free */
   struct qk_eigen_set *returning; /* eigenvectors that its engine reads now; NULL: none */
   uint64_t returning_serial;
   Quark__EigenProgress eigen_now; /* of those that it computes */

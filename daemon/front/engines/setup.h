@@ -74,11 +74,11 @@ typedef struct qk_setup {
   qk_link_t quarantined;  /* right-hand sides that were in flight when an engine was lost */
   qk_link_t waiting;      /* right-hand sides whose solutions found no shared memory */
   qk_refresh_state_t refresh;
-  uint64_t serial;        /* of the last message that has one, to any of its engines */
-  qk_link_t eigen;        /* its eigenvectors (service/eigen.h) */
-  qk_link_t eigen_away;   /* those in its files that are of another operator */
-  double cost_per_digit;  /* applications per digit of recent right-hand sides */
-  double open_digits;     /* digits requested by right-hand sides that have not ended */
+  uint64_t serial;       /* of the last message that has one, to any of its engines */
+  qk_link_t eigen;       /* its eigenvectors (service/eigen.h) */
+  qk_link_t eigen_away;  /* those in its files that are of another operator */
+  double cost_per_digit; /* applications per digit of recent right-hand sides */
+  double open_digits;    /* digits requested by right-hand sides that have not ended */
   qk_pace_t pace;
 } qk_setup_t;
 

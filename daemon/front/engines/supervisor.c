@@ -49,7 +49,7 @@ struct qk_supervisor {
   char checkpoint[QK_PATH_MAX + 1]; /* of multigrid; "": none */
   bool late;                        /* it did not say HELLO in time */
   char last_error[512];
-  bool held, writes;                /* qk_supervisor_hold */
+  bool held, writes;                  /* qk_supervisor_hold */
   char label[QK_SETUP_NAME_MAX + 16]; /* opens messages: "", "NAME: " or "NAME, replica 1: " */
 };
 
@@ -184,8 +184,9 @@ static bool send_load(qk_supervisor_t *w) {
   size_t bytes;
   const qk_budget_t *memory = w->site.memory;
   const int64_t left = memory && memory->limit > memory->used ? memory->limit - memory->used : 0;
-  uint8_t *load = qk_engine_encode_load(w->settings, (qk_engine_replica_t){w->site.replica, w->writes},
-                                        w->checkpoint, w->site.start, w->fingerprint, left, &bytes);
+  uint8_t *load =
+      qk_engine_encode_load(w->settings, (qk_engine_replica_t){w->site.replica, w->writes},
+                            w->checkpoint, w->site.start, w->fingerprint, left, &bytes);
   w->told = true;
   return send_message(w, load, bytes);
 }
@@ -430,9 +431,7 @@ static const char *misfit(const qk_supervisor_t *w, const qk_adopted_t *adopted)
   if (strncmp(path, dir, strlen(dir)) != 0 || path[strlen(dir)] != '/')
     return "its sockets are in a folder that quarkd no longer owns";
   if (!qk_engine_argv_lasts(w->settings)) return "engine-grace is 0 now";
-  if (adopted->fingerprint == 0 ||
-      adopted->fingerprint !=
-          fingerprint_of(w))
+  if (adopted->fingerprint == 0 || adopted->fingerprint != fingerprint_of(w))
     return "it was started with other settings, or files have changed";
   return NULL;
 }

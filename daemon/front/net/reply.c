@@ -234,7 +234,7 @@ void qk_reply_welcome(qk_net_t *net, const qk_session_t *session, bool resumed) 
       QK_FEATURE_STOPPING, QK_FEATURE_ACTIONS, QK_FEATURE_DATA_ENDPOINTS, QK_FEATURE_BLOCK_SUMS,
       QK_FEATURE_FLAVOUR,  QK_FEATURE_EVOLVE,  QK_FEATURE_COLUMN_FLAVOUR, QK_FEATURE_SINGLE_RHS,
       QK_FEATURE_EIGEN,    QK_FEATURE_DEFLATE, QK_FEATURE_VECTORS,        QK_FEATURE_DEFLATE_FROM,
-      QK_FEATURE_PROJECT,  QK_FEATURE_FIVE,    QK_FEATURE_COMPRESSED,      QK_FEATURE_REPLICAS};
+      QK_FEATURE_PROJECT,  QK_FEATURE_FIVE,    QK_FEATURE_COMPRESSED,     QK_FEATURE_REPLICAS};
   uint8_t token[QK_CLIENT_ID];
   char *extra[QK_DATA_THREADS_MAX];
   char name[64] = "quarkd ";
@@ -369,9 +369,8 @@ void qk_reply_progress(qk_net_t *net, qk_session_t *session, const qk_job_t *job
     list[progress.n_running++] = r;
   }
   progress.running = list;
-  Quark__EigenProgress eigen =
-      job->setup ? job->setup->replica[job->rhs[0].replica].eigen_now
-                 : (Quark__EigenProgress)QUARK__EIGEN_PROGRESS__INIT;
+  Quark__EigenProgress eigen = job->setup ? job->setup->replica[job->rhs[0].replica].eigen_now
+                                          : (Quark__EigenProgress)QUARK__EIGEN_PROGRESS__INIT;
   if (job->problem && progress.n_running > 0) {
     progress.n_running = 0; /* it has neither iterations nor a residual */
     eigen.count = (uint32_t)qk_eigen_values(job->problem, &job->shape);

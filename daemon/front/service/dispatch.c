@@ -154,8 +154,8 @@ static uint32_t backlog(const qk_replica_t *replica) {
   int64_t n = setup->service->sched.queue[setup->index].length;
   n = qk_replica_share(room, setup->replicas, replica->number, n);
   if (setup->settings.batching == FIXED) {
-    const int64_t nfree = (int64_t)qk_supervisor_info(replica->supervisor)->slots -
-                          qk_replica_inflight(replica);
+    const int64_t nfree =
+        (int64_t)qk_supervisor_info(replica->supervisor)->slots - qk_replica_inflight(replica);
     if (n > nfree) n = nfree;
   }
   return (uint32_t)n;
@@ -236,8 +236,7 @@ static void begin(place_t place, qk_rhs_t *rhs, bool busy) {
   qk_stats_phase(&service->stats, QK_PHASE_QUEUE, rhs->started_at - rhs->queue.since);
   rhs->iterations = 0;
   rhs->residual = 1;
-  if (place.k == QK_EIGEN_ENTRY)
-    r->eigen_now = (Quark__EigenProgress)QUARK__EIGEN_PROGRESS__INIT;
+  if (place.k == QK_EIGEN_ENTRY) r->eigen_now = (Quark__EigenProgress)QUARK__EIGEN_PROGRESS__INIT;
   if (place.k < QK_INFLIGHT_MAX) {
     qk_curve_clear(&r->curve[place.k]);
     qk_curve_add(&r->curve[place.k], 0, 1);

@@ -160,8 +160,8 @@ static void on_ready(void *arg) {
   char number[24] = "";
   if (setup->replicas > 1) snprintf(number, sizeof number, " replica %d", replica->number);
   qk_info("worker", "%s%s ready: %ux%ux%ux%u, plaquette %.12f, %s (%s), %u slots, %.1f s",
-          setup->name, number, dims[0], dims[1], dims[2], dims[3], e->plaquette, e->backend, e->device,
-          e->slots, e->load_seconds);
+          setup->name, number, dims[0], dims[1], dims[2], dims[3], e->plaquette, e->backend,
+          e->device, e->slots, e->load_seconds);
   const bool changed = setup->shape.dims[0] > 0 &&
                        (!qk_shape_same(&setup->shape, &e->shape) || setup->digest != e->digest);
   setup->shape = e->shape;

@@ -14,7 +14,7 @@
 #include "proto/mg_keys.h"
 
 enum { QK_NUMA_AUTO, QK_NUMA_ON, QK_NUMA_OFF }; /* --numa */
-enum { QK_SPOOL_WAITING, QK_SPOOL_ALL }; /* --spool */
+enum { QK_SPOOL_WAITING, QK_SPOOL_ALL };        /* --spool */
 
 typedef struct qk_settings {
   /* as given */
@@ -26,10 +26,10 @@ typedef struct qk_settings {
   qk_parameters_t parameter;
   int solver, precision, link_form, backend; /* rows of proto/choices.h */
   int64_t staging;
-  int batching;                        /* 0 is continuous */
-  int64_t slots, ranks;                /* slots 0: chosen by the engine */
-  int64_t replicas;                    /* engines of a setup */
-  const char *devices_text;            /* NULL: as they are numbered */
+  int batching;             /* 0 is continuous */
+  int64_t slots, ranks;     /* slots 0: chosen by the engine */
+  int64_t replicas;         /* engines of a setup */
+  const char *devices_text; /* NULL: as they are numbered */
   int numa;
   const char *mg[QK_MG_KEY_COUNT];     /* words of mg_keys.h; NULL: not given */
   const char *mg_checkpoint, *mg_from; /* mg_from: NULL: from noise */
@@ -56,8 +56,8 @@ typedef struct qk_settings {
       engine_grace; /* seconds */
   int log_level, log_format;
   /* made from them */
-  int dims[4];    /* zeros: not given */
-  int grid[4];    /* zeros: chosen by the engine */
+  int dims[4]; /* zeros: not given */
+  int grid[4]; /* zeros: chosen by the engine */
   /* Devices of this host that replicas take, each as many as it has ranks; 0: as they are
    * numbered. */
   int ndevices;

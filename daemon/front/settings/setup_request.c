@@ -134,10 +134,11 @@ static qk_status_t set_replicas(const Quark__Load *load, qk_settings_t *s, qk_er
     return qk_fail(err, QK_BAD_ARGUMENT, "replicas = %u: must be 1 to %d", load->replicas,
                    QK_REPLICAS_MAX);
   if (load->owner && load->has_replicas && load->replicas > 1)
-    return qk_fail(err, QK_UNSUPPORTED,
-                   "replicas = %u: a setup of one's own links has one engine, which loads others in "
-                   "place",
-                   load->replicas);
+    return qk_fail(
+        err, QK_UNSUPPORTED,
+        "replicas = %u: a setup of one's own links has one engine, which loads others in "
+        "place",
+        load->replicas);
   if (load->devices && load->owner)
     return qk_fail(err, QK_DENIED, "devices = %.64s: needs a setup that is not private",
                    load->devices);

@@ -56,8 +56,7 @@ static qk_page_t readiness(const qk_service_t *service) {
   if (trouble) return plain(503, text_of("%s\n", trouble));
   if (qk_setup_state(setup) != QK_SUPERVISOR_READY)
     return plain(503, text_of("no setup is loaded%s%s\n", last[0] ? ": " : "", last));
-  if (still > 0)
-    return plain(503, text_of("no step of the solver for %.0f s\n", still));
+  if (still > 0) return plain(503, text_of("no step of the solver for %.0f s\n", still));
   return plain(200, text_of("ready\n"));
 }
 

@@ -30,8 +30,7 @@ static Quark__ServerState state_of(const qk_setup_t *setup) {
   default:
     break;
   }
-  return qk_setup_restarts(setup) > 0 ||
-                 qk_setup_info(setup)->loaded
+  return qk_setup_restarts(setup) > 0 || qk_setup_info(setup)->loaded
              ? QUARK__SERVER_STATE__STATE_RESTARTING
              : QUARK__SERVER_STATE__STATE_STARTING;
 }
@@ -356,9 +355,8 @@ static void add_slot(const qk_replica_t *replica, int k, const qk_viewer_t *view
 static void fill_slots(const qk_service_t *service, const qk_viewer_t *viewer, qk_report_t *r) {
   r->activity.slot = r->slot_list;
   for (int m = 0; m < QK_SETUPS_MAX; m++)
-    if (service->setup[m])
-      QK_EACH_REPLICA(replica, service->setup[m])
-    for (int k = 0; k < QK_ENTRIES; k++) add_slot(replica, k, viewer, r);
+    if (service->setup[m]) QK_EACH_REPLICA(replica, service->setup[m])
+  for (int k = 0; k < QK_ENTRIES; k++) add_slot(replica, k, viewer, r);
 }
 
 typedef struct user_count {

@@ -198,9 +198,7 @@ static void leave(void) {
     turn();
     if (!busy && server.service.sessions.count == 0 && qk_link_alone(&server.service.orphans))
       break;
-    world_pass(busy && qk_setup_state(server.service.primary) == QK_SUPERVISOR_READY
-                   ? 0.1
-                   : 10);
+    world_pass(busy && qk_setup_state(server.service.primary) == QK_SUPERVISOR_READY ? 0.1 : 10);
     engines_beat();
   }
   if (!world_stopped()) check_empty(&server);

@@ -496,8 +496,7 @@ bool engines_help(const qk_server_t *server) {
     if (speaks(e)) busy |= help(e);
   for (int m = 0; m < QK_SETUPS_MAX; m++) {
     const qk_setup_t *setup = server->service.setup[m];
-    if (setup && setup->failed == QK_OK)
-      QK_EACH_REPLICA(r, setup) busy |= !qk_replica_is_ready(r);
+    if (setup && setup->failed == QK_OK) QK_EACH_REPLICA(r, setup) busy |= !qk_replica_is_ready(r);
   }
   return busy || qk_queue_running(&server->service) > 0;
 }
@@ -509,7 +508,8 @@ static void check(const qk_replica_t *replica) {
   QK_ASSERT(e < WORLD_ENGINES);
   if (world_unheard(e)) return; /* more than the front takes in a turn */
   for (int k = 0; k < QK_ENTRIES; k++) {
-    const uint64_t reads = k == QK_EIGEN_ENTRY && replica->returning ? replica->returning_serial : 0;
+    const uint64_t reads =
+        k == QK_EIGEN_ENTRY && replica->returning ? replica->returning_serial : 0;
     QK_ASSERT(engines[e].inflight[k] ==
               (replica->inflight[k].rhs ? replica->inflight[k].serial : reads));
   }
@@ -517,7 +517,6 @@ static void check(const qk_replica_t *replica) {
 
 void engines_check(const qk_server_t *server) {
   for (int m = 0; m < QK_SETUPS_MAX; m++)
-    if (server->service.setup[m])
-      QK_EACH_REPLICA(r, server->service.setup[m])
-    if (qk_replica_is_ready(r)) check(r);
+    if (server->service.setup[m]) QK_EACH_REPLICA(r, server->service.setup[m])
+  if (qk_replica_is_ready(r)) check(r);
 }

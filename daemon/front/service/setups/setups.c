@@ -137,8 +137,8 @@ qk_status_t qk_setups_equip(qk_setup_t *setup, qk_err_t *err) {
   QK_EACH_REPLICA(r, setup) {
     site.replica = r->number;
     site.number = service->setups++;
-    const qk_status_t status = qk_supervisor_create(
-        &site, &setup->settings, service->engine_events, r, &r->supervisor, err);
+    const qk_status_t status = qk_supervisor_create(&site, &setup->settings, service->engine_events,
+                                                    r, &r->supervisor, err);
     if (status != QK_OK) return status;
   }
   return QK_OK;
@@ -333,8 +333,7 @@ static qk_status_t load_again(qk_setup_t *setup, const Quark__Load *load, qk_err
     return qk_fail(err, QK_BAD_ARGUMENT, "setup %s exists with other parameters: drop it first",
                    setup->name);
   if (load->make_default) setup->make_default = true;
-  if (setup->make_default && qk_setup_state(setup) == QK_SUPERVISOR_READY)
-    return use(setup, err);
+  if (setup->make_default && qk_setup_state(setup) == QK_SUPERVISOR_READY) return use(setup, err);
   return QK_OK;
 }
 

@@ -58,8 +58,7 @@ static qk_setup_t *find_idle(const qk_service_t *service, const qk_setup_t *othe
   for (int m = 0; m < QK_SETUPS_MAX; m++) {
     qk_setup_t *setup = service->setup[m];
     if (!setup || setup == service->primary || setup == other || !qk_setup_serves(setup)) continue;
-    if (!qk_setup_info(setup)->loaded || setup->open > 0 || keeps_something(setup))
-      continue;
+    if (!qk_setup_info(setup)->loaded || setup->open > 0 || keeps_something(setup)) continue;
     if (whose.private && !setup->owner[0]) continue;
     if (whose.owner && strcmp(setup->owner, whose.owner) != 0) continue;
     if (!oldest || goes_before(setup, oldest)) oldest = setup;

@@ -338,7 +338,8 @@ Test(setup, multigrid_is_refined_and_made_anew) {
   cr_expect_eq(l.setup->mg->health.in_first, 0, "the worker watches");
   for (int i = 0; i < 2; i++) {
     qk_mg_refresh_t refresh = i == 0 ? QK_MG_REFINE : QK_MG_REBUILD;
-    cr_assert_eq(qk_loaded_refresh(l.setup, (qk_mg_order_t){.refresh = refresh}, NULL, NULL, &err), QK_OK, "%s", err.text);
+    cr_assert_eq(qk_loaded_refresh(l.setup, (qk_mg_order_t){.refresh = refresh}, NULL, NULL, &err),
+                 QK_OK, "%s", err.text);
     cr_expect(solve_all(&l) <= first + 2);
     cr_expect_float_eq((double)l.setup->ops->allocated(l.setup->ctx) / (double)held, 1, 0.01);
     cr_expect_eq(l.setup->mg->health.tried, refresh);
@@ -446,7 +447,9 @@ static void fail_at_places(const char *point, qk_status_t expected, const char *
     snprintf(faults, sizeof faults, "%s:%d", point, n);
     cr_assert(qk_fault_set(faults) == 0);
     qk_status_t status = open_load(&load, &l, &err);
-    if (status == QK_OK) status = qk_loaded_refresh(l.setup, (qk_mg_order_t){.refresh = QK_MG_REFINE}, NULL, NULL, &err);
+    if (status == QK_OK)
+      status =
+          qk_loaded_refresh(l.setup, (qk_mg_order_t){.refresh = QK_MG_REFINE}, NULL, NULL, &err);
     cr_assert(qk_fault_set(NULL) == 0);
     cr_assert(status == QK_OK || status == expected, "%s: %s: %s", faults, qk_status_name(status),
               err.text);

@@ -78,6 +78,11 @@ Test(engine_argv, fingerprint_tells_engines_apart) {
   }
   cr_expect_neq(qk_engine_argv_fingerprint(&BASE, "/bin/cat", "", 0), base);
   cr_expect_neq(qk_engine_argv_fingerprint(&BASE, "/bin/sh", "/checkpoint", 0), base);
+  qk_settings_t two = BASE;
+  two.replicas = 2;
+  const uint64_t first = qk_engine_argv_fingerprint(&two, "/bin/sh", "", 0);
+  cr_expect_neq(first, base);
+  cr_expect_neq(qk_engine_argv_fingerprint(&two, "/bin/sh", "", 1), first);
   qk_settings_t same = BASE; /* what is no engine's business */
   same.lease = 17;
   same.user_rhs = 3;

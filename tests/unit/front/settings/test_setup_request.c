@@ -264,3 +264,52 @@ Test(setup_request, refuses_each_illegal_field) {
   REFUSED(QK_BAD_ARGUMENT, load.gauge = "builtin:weak:\x1b[2J");
   REFUSED(QK_NOT_FOUND, load.gauge = "/etc/passwd");
 }
+
+/* ---- replicas -------------------------------------------------------------------------------- */
+
+static qk_status_t ask_replicas(const Quark__Load *load, qk_settings_t *s, qk_err_t *err) {
+  char gauge[QK_PATH_MAX + 1];
+  qk_settings_t from = base();
+  from.replicas = 2;
+  from.ranks = 1;
+  *err = (qk_err_t){0};
+  return qk_setup_request_settings(load, &from, false, gauge, s, err);
+}
+
+Test(setup_request, replicas_are_those_of_the_load_or_of_quarkd) {
+  Quark__Load load = QUARK__LOAD__INIT;
+  qk_settings_t s;
+  qk_err_t err;
+  load.name = "new";
+  cr_assert_eq(ask_replicas(&load, &s, &err), QK_OK, "%s", err.text);
+  cr_expect(s.replicas == 2 && s.ndevices == 0);
+  load.has_replicas = true;
+  load.replicas = 3;
+  load.devices = "4,0,4";
+  cr_assert_eq(ask_replicas(&load, &s, &err), QK_OK, "%s", err.text);
+  cr_expect(s.replicas == 3 && s.ndevices == 3);
+  cr_expect(s.device[0] == 4 && s.device[1] == 0 && s.device[2] == 4);
+  load.devices = "4,0";
+  cr_expect_eq(ask_replicas(&load, &s, &err), QK_BAD_ARGUMENT);
+  load.devices = NULL;
+  load.replicas = QK_REPLICAS_MAX + 1;
+  cr_expect_eq(ask_replicas(&load, &s, &err), QK_BAD_ARGUMENT);
+  load.replicas = 0;
+  cr_expect_eq(ask_replicas(&load, &s, &err), QK_BAD_ARGUMENT);
+}
+
+Test(setup_request, a_private_setup_has_one_engine) {
+  Quark__Load load = QUARK__LOAD__INIT;
+  qk_settings_t s;
+  qk_err_t err;
+  load.name = "own";
+  load.owner = "ann";
+  cr_assert_eq(ask_replicas(&load, &s, &err), QK_OK, "%s", err.text);
+  cr_expect_eq(s.replicas, 1);
+  load.has_replicas = true;
+  load.replicas = 2;
+  cr_expect_eq(ask_replicas(&load, &s, &err), QK_UNSUPPORTED);
+  load.replicas = 1;
+  load.devices = "1";
+  cr_expect_eq(ask_replicas(&load, &s, &err), QK_DENIED);
+}
