@@ -18,7 +18,7 @@
 
 #include "daemon/base/log.h"
 #include "daemon/base/version.h"
-#include "daemon/engine/lattice/launch.h"
+#include "daemon/engine/launch/launch.h"
 #include "daemon/engine/serve/engine_loop.h"
 #include "daemon/engine/serve/report.h"
 #include "proto/limits.h"

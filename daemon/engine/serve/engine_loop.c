@@ -11,11 +11,11 @@
 #include "daemon/engine/serve/entries.h"
 #include "daemon/engine/serve/inflight.h"
 #include "daemon/engine/serve/placement.h"
-#include "daemon/engine/serve/refresh.h"
 #include "daemon/engine/serve/report.h"
 #include "daemon/engine/serve/round.h"
 #include "daemon/engine/serve/works.h"
 #include "daemon/engine/setup/loaded.h"
+#include "daemon/engine/setup/mg_refresh.h"
 #include "proto/limits.h"
 
 enum { BACKLOG_MS = 20, TRANSFER_MS = 1, REST_STEPS = 50 };
@@ -190,7 +190,7 @@ static qk_status_t receive(worker_t *w, const Quark__Engine__FrontMessage *messa
     receive_adopt(w, message->adopt);
     return QK_OK;
   case QUARK__ENGINE__FRONT_MESSAGE__BODY_REFRESH:
-    qk_refresh_receive(&w->refresher, w->setup, message->refresh);
+    qk_refresh_receive(&w->refresher, w->setup, message->refresh, qk_now_ms());
     return QK_OK;
   case QUARK__ENGINE__FRONT_MESSAGE__BODY_STOP:
     w->round.head.kind = QK_ROUND_STOP;
@@ -229,7 +229,8 @@ static qk_status_t beat(worker_t *w) {
 
 /* Fills wait for the slots that run, so that multigrid can be refreshed. */
 static void settle_refresh(worker_t *w) {
-  if (!qk_refresh_settle(&w->refresher, w->setup, running(w), &w->round.head.order)) return;
+  qk_mg_order_t *order = &w->round.head.order;
+  if (!qk_refresh_settle(&w->refresher, w->setup, running(w), qk_now_ms(), order)) return;
   if (w->round.head.order.refresh != QK_MG_REFRESH_NONE) w->round.head.kind = QK_ROUND_REFRESH;
   for (int i = 0; i < w->nwaiting; i++) w->round.fill[w->round.head.nfill++] = w->waiting[i];
   w->nwaiting = 0;
@@ -383,7 +384,15 @@ static qk_status_t tell_result(worker_t *w, const qk_result_t *r) {
 }
 
 static void watch(worker_t *w, const qk_result_t *result) {
-  if (w->channel != NULL && qk_refresh_watch(&w->refresher, w->setup, result)) w->last_news = 0;
+  if (w->channel == NULL || result->refused || result->worked) return;
+  /* iterations that brought other residuals down say nothing of the rate of this one */
+  const qk_refresh_solve_t solve = {
+      .status = result->err.code,
+      .iterations = result->iterations,
+      .tol = qk_stopping_asks_more(&result->stopping) ? 0 : result->stopping.tol,
+      .residual = result->true_residual,
+      .now = qk_now_ms()};
+  if (qk_refresh_watch(&w->refresher, w->setup, &solve)) w->last_news = 0;
 }
 
 /* The figures of solves change with each of them: sent when the last one has ended, and once a

@@ -11,7 +11,7 @@
 
 #include "cuda/ops.h"
 #include "daemon/base/err.h"
-#include "daemon/engine/lattice/launch.h"
+#include "daemon/engine/launch/launch.h"
 #include "daemon/engine/multigrid/multigrid.h"
 #include "proto/action/operator_text.h"
 #include "proto/choices.h"

@@ -11,8 +11,8 @@
 #include "daemon/engine/action/links.h"
 #include "daemon/engine/action/open.h"
 #include "daemon/engine/gauge/clover_memory.h"
-#include "daemon/engine/lattice/launch.h"
 #include "daemon/engine/lattice/peers.h"
+#include "daemon/engine/launch/launch.h"
 #include "daemon/engine/setup/actions.h"
 #include "daemon/engine/setup/grid.h"
 
@@ -69,7 +69,6 @@ static qk_status_t lay_out(const loading_t *in, qk_loaded_t *s) {
   if (status != QK_OK) return status;
   status = qk_comm_bcast(in->comm, &s->info, sizeof s->info, 0);
   if (status != QK_OK) return qk_fail(in->err, status, "the ranks could not share the header");
-
   s->info.ignore_checksum = load->ignore_checksum;
   const int *d = s->info.dims;
   if (given && memcmp(dims, d, sizeof dims) != 0)

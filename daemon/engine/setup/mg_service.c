@@ -198,7 +198,8 @@ static qk_status_t make(qk_mg_service_t *h, qk_progress_fn *progress, void *arg,
   if (status != QK_OK) return status;
   if (h->mg == NULL) {
     status = make_new(h, progress, arg, err);
-    if (status == QK_OK) status = go_on_with_file(h, progress, arg, err);
+    if (status != QK_OK) return status;
+    status = go_on_with_file(h, progress, arg, err);
   }
   return status == QK_OK ? make_cycles(h, err) : status;
 }

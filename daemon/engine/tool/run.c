@@ -6,8 +6,8 @@
 
 #include "daemon/base/log.h"
 #include "daemon/base/mem.h"
-#include "daemon/engine/lattice/launch.h"
 #include "daemon/engine/lattice/peers.h"
+#include "daemon/engine/launch/launch.h"
 #include "daemon/engine/tool/tool.h"
 
 qk_status_t qk_tool_begin(qk_tool_t *tool, const char *program, const qk_tool_options_t *options,

@@ -4,7 +4,7 @@
 
 #include "daemon/base/assert.h"
 #include "daemon/base/mem.h"
-#include "daemon/engine/lattice/launch.h"
+#include "daemon/engine/launch/launch.h"
 #include "daemon/engine/transfer/copy_threads.h"
 
 enum {

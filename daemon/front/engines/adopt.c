@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "daemon/base/log.h"
+#include "daemon/front/engines/engine_argv.h"
 #include "daemon/front/host/runtime.h"
 
 static const char PREFIX[] = "engine ", FOLDER[] = "runtime", IPC[] = "ipc://", FIFO[] = ".err";
@@ -85,6 +86,17 @@ int qk_adopt_list(qk_journal_t *journal, qk_adopted_t at[QK_ADOPTED_MAX]) {
 
 void qk_adopt_fifo(const char *endpoint, char path[QK_SOCKET_MAX]) {
   snprintf(path, QK_SOCKET_MAX, "%.130s%s", endpoint + strlen(IPC), FIFO);
+}
+
+const char *qk_adopt_misfit(const qk_adopted_t *adopted, const char *dir, const qk_settings_t *s,
+                            uint64_t fingerprint) {
+  const char *path = adopted->endpoint + strlen(IPC);
+  if (strncmp(path, dir, strlen(dir)) != 0 || path[strlen(dir)] != '/')
+    return "its sockets are in a folder that quarkd no longer owns";
+  if (!qk_engine_argv_lasts(s)) return "engine-grace is 0 now";
+  if (adopted->fingerprint == 0 || adopted->fingerprint != fingerprint)
+    return "it was started with other settings, or files have changed";
+  return NULL;
 }
 
 void qk_adopt_end_engine(qk_journal_t *journal, const qk_adopted_t *l) {

@@ -11,6 +11,7 @@
 #define QK_FRONT_ADOPT_H
 
 #include "daemon/front/host/procid.h"
+#include "daemon/front/settings/settings.h"
 #include "daemon/front/state/journal.h"
 
 enum { QK_ADOPTED_MAX = 256, QK_SOCKET_MAX = 144 };
@@ -29,6 +30,10 @@ void qk_adopt_note(qk_journal_t *journal, const qk_adopted_t *adopted);
 void qk_adopt_forget(qk_journal_t *journal, int64_t setup, int replica);
 /* Lists the engines of the previous front; returns how many. */
 int qk_adopt_list(qk_journal_t *journal, qk_adopted_t list[QK_ADOPTED_MAX]);
+/* Why the engine cannot stand in for one with that fingerprint whose sockets would be in dir; NULL:
+ * it can. */
+const char *qk_adopt_misfit(const qk_adopted_t *adopted, const char *dir,
+                            const qk_settings_t *settings, uint64_t fingerprint);
 /* Ends an engine that is not adopted, waits until it has ended (at most 10 s), and removes its
  * record. */
 void qk_adopt_end_engine(qk_journal_t *journal, const qk_adopted_t *adopted);

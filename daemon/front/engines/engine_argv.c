@@ -10,6 +10,14 @@
 #include "daemon/front/engines/engine_encode.h"
 #include "proto/frame.h"
 
+void qk_engine_label(const char *setup, int replica, int replicas, char label[QK_ENGINE_LABEL]) {
+  char number[24] = "";
+  if (replicas > 1) snprintf(number, sizeof number, "%sreplica %d", *setup ? ", " : "", replica);
+  label[0] = '\0';
+  if (*setup || number[0])
+    snprintf(label, QK_ENGINE_LABEL, "%.*s%s: ", QK_SETUP_NAME_MAX, setup, number);
+}
+
 bool qk_engine_argv_lasts(const qk_settings_t *s) {
   return s->state && s->engine_grace > 0;
 }

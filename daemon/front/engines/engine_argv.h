@@ -13,6 +13,11 @@ typedef struct qk_engine_argv {
   char mpirun[512], ranks[24], grace[24];
 } qk_engine_argv_t;
 
+enum { QK_ENGINE_LABEL = QK_SETUP_NAME_MAX + 28 };
+
+/* What opens messages about an engine: "", "NAME: ", "replica 1: " or "NAME, replica 1: ". */
+void qk_engine_label(const char *setup, int replica, int replicas, char label[QK_ENGINE_LABEL]);
+
 /* Whether engines wait for another front when this one has gone. */
 bool qk_engine_argv_lasts(const qk_settings_t *settings);
 

@@ -49,8 +49,8 @@ struct qk_supervisor {
   char checkpoint[QK_PATH_MAX + 1]; /* of multigrid; "": none */
   bool late;                        /* it did not say HELLO in time */
   char last_error[512];
-  bool held, writes;                  /* qk_supervisor_hold */
-  char label[QK_SETUP_NAME_MAX + 16]; /* opens messages: "", "NAME: " or "NAME, replica 1: " */
+  bool held, writes; /* qk_supervisor_hold */
+  char label[QK_ENGINE_LABEL];
 };
 
 static double now_of(const qk_supervisor_t *w) {
@@ -60,10 +60,6 @@ static double now_of(const qk_supervisor_t *w) {
 /* Of the clock by which the engine is silent. */
 static double awake(const qk_supervisor_t *w) {
   return qk_loop_awake(w->site.loop);
-}
-
-static bool logs_json(const qk_supervisor_t *w) {
-  return w->settings->log_format == QK_LOG_JSON;
 }
 
 qk_supervisor_state_t qk_supervisor_state(const qk_supervisor_t *w) {
@@ -94,7 +90,6 @@ static uint64_t fingerprint_of(const qk_supervisor_t *w) {
 
 /* ---- socket -------------------------------------------------------------------------------- */
 
-/* Takes data. */
 static bool send_message(qk_supervisor_t *w, uint8_t *data, size_t bytes) {
   const bool sent = data && w->socket && zmq_send(w->socket, data, bytes, ZMQ_DONTWAIT) >= 0;
   free(data);
@@ -120,7 +115,6 @@ static void close_socket(qk_supervisor_t *w) {
 
 static void on_readable(void *arg);
 
-/* At w->endpoint. */
 static qk_status_t open_socket(qk_supervisor_t *w, qk_err_t *err) {
   int linger = 0;
   int64_t max = QK_CONTROL_MAX;
@@ -400,8 +394,9 @@ static qk_status_t start(qk_supervisor_t *w, qk_err_t *err) {
   qk_engine_argv_make(w->settings, w->site.program, w->endpoint, &command);
   w->fingerprint = fingerprint_of(w);
   note_kills(w, 0);
-  s = qk_process_spawn(w->site.loop, command.argv, lasts ? fifo : NULL, logs_json(w),
-                       on_exit_of_engine, w, &w->process, err);
+  s = qk_process_spawn(w->site.loop, command.argv, lasts ? fifo : NULL,
+                       w->settings->log_format == QK_LOG_JSON, on_exit_of_engine, w, &w->process,
+                       err);
   if (s != QK_OK)
     close_socket(w);
   else if (lasts)
@@ -425,17 +420,6 @@ static void try_start(qk_supervisor_t *w, double now) {
 
 /* ---- taking over --------------------------------------------------------------------------- */
 
-/* Why the engine cannot stand in for one that would be started now; NULL: it can. */
-static const char *misfit(const qk_supervisor_t *w, const qk_adopted_t *adopted) {
-  const char *path = adopted->endpoint + strlen("ipc://"), *dir = w->site.dir;
-  if (strncmp(path, dir, strlen(dir)) != 0 || path[strlen(dir)] != '/')
-    return "its sockets are in a folder that quarkd no longer owns";
-  if (!qk_engine_argv_lasts(w->settings)) return "engine-grace is 0 now";
-  if (adopted->fingerprint == 0 || adopted->fingerprint != fingerprint_of(w))
-    return "it was started with other settings, or files have changed";
-  return NULL;
-}
-
 void qk_supervisor_take_over(qk_supervisor_t *w, const qk_adopted_t *adopted) {
   qk_err_t err = {0};
   char fifo[QK_SOCKET_MAX];
@@ -443,14 +427,15 @@ void qk_supervisor_take_over(qk_supervisor_t *w, const qk_adopted_t *adopted) {
   snprintf(w->endpoint, sizeof w->endpoint, "%s", adopted->endpoint);
   w->heard = awake(w);
   w->ping_at = w->adopted_at = now_of(w);
-  if (qk_process_adopt(w->site.loop, &adopted->process, fifo, logs_json(w), on_exit_of_engine, w,
-                       &w->process, &err) != QK_OK) {
+  if (qk_process_adopt(w->site.loop, &adopted->process, fifo,
+                       w->settings->log_format == QK_LOG_JSON, on_exit_of_engine, w, &w->process,
+                       &err) != QK_OK) {
     remove_socket(w);
     forget_process(w);
     qk_info("worker", "%sthe engine of the previous front is gone: %s", w->label, err.text);
     return;
   }
-  const char *why = misfit(w, adopted);
+  const char *why = qk_adopt_misfit(adopted, w->site.dir, w->settings, fingerprint_of(w));
   note_kills(w, (long)adopted->process.pid);
   w->adopting = true;
   w->state = QK_SUPERVISOR_LOADING;
@@ -541,9 +526,8 @@ void qk_supervisor_hand_over(qk_supervisor_t *w, qk_supervisor_t *to) {
     note_process(w);
     qk_adopt_forget(w->site.journal, before, 0);
   }
-  if (w->state != QK_SUPERVISOR_READY && w->state != QK_SUPERVISOR_REFUSED) return;
-  w->state = QK_SUPERVISOR_LOADING;
-  if (!send_load(w)) lose(w, "it takes no LOAD");
+  if (w->state == QK_SUPERVISOR_READY) w->state = QK_SUPERVISOR_REFUSED;
+  qk_supervisor_load_again(w);
 }
 
 void qk_supervisor_hold(qk_supervisor_t *w, bool held, bool writes) {
@@ -587,14 +571,6 @@ void qk_supervisor_stop(qk_supervisor_t *w, double now) {
   if (!told) end_process(w); /* busy loading: it would not listen */
 }
 
-static void make_label(const qk_supervisor_site_t *site, char *label, size_t size) {
-  char number[24] = "";
-  if (site->replicas > 1)
-    snprintf(number, sizeof number, "%sreplica %d", site->setup[0] ? ", " : "", site->replica);
-  if (site->setup[0] || number[0])
-    snprintf(label, size, "%.*s%s: ", QK_SETUP_NAME_MAX, site->setup, number);
-}
-
 qk_status_t qk_supervisor_create(const qk_supervisor_site_t *site, const qk_settings_t *settings,
                                  const qk_supervisor_events_t *events, void *arg,
                                  qk_supervisor_t **out, qk_err_t *err) {
@@ -604,7 +580,7 @@ qk_status_t qk_supervisor_create(const qk_supervisor_site_t *site, const qk_sett
   w->settings = settings;
   w->events = events;
   w->arg = arg;
-  make_label(site, w->label, sizeof w->label);
+  qk_engine_label(site->setup, site->replica, site->replicas, w->label);
   const qk_status_t status = qk_checkpoint_path(settings, site->setup, w->checkpoint, err);
   if (status != QK_OK) {
     qk_free(w);

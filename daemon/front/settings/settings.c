@@ -86,7 +86,7 @@ static const qk_config_row_t ROWS[] = {
      "engines of each setup but private ones, on devices of their own; they share its queue"},
     {"devices", QK_CONFIG_STRING, AT(devices_text), NULL, 0, 0, "N[,N...]",
      "numbers of the GPUs that engines use: of each replica as many as it has ranks, one after the "
-     "other; a number that is there twice is shared; default: 0, 1, 2, ..."},
+     "other; a number that is there twice is shared; default: as they are numbered"},
     {"numa", QK_CONFIG_CHOICE, AT(numa), "auto", 0, 0, "auto|on|off",
      "bind the threads of an engine, and so its memory, to the NUMA node of its device, or to its "
      "share of the cores of a CPU; auto: where a setup has several replicas"},

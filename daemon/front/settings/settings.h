@@ -86,7 +86,7 @@ void qk_settings_fini(qk_settings_t *settings);
  * has the name. Pure. */
 qk_status_t qk_settings_check_deflate(const qk_settings_t *settings, const char *field,
                                       qk_err_t *err);
-/* Numbers of devices in devices_text, for as many engines as there are replicas: QK_BAD_ARGUMENT. */
+/* Numbers of devices in devices_text, enough for all replicas: QK_BAD_ARGUMENT. */
 qk_status_t qk_settings_read_devices(qk_settings_t *settings, qk_err_t *err);
 /* Seconds of "SECONDS" or "[[D-]HH:]MM:SS", at most a year. QK_BAD_ARGUMENT. Pure. */
 qk_status_t qk_settings_walltime(const char *text, double *seconds, qk_err_t *err);

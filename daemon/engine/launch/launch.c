@@ -1,6 +1,6 @@
-#include "daemon/engine/lattice/launch.h"
+#include "daemon/engine/launch/launch.h"
 
-#include "daemon/engine/lattice/numa.h"
+#include "daemon/engine/launch/numa.h"
 
 #include <omp.h>
 #include <sched.h>

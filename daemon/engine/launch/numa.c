@@ -1,4 +1,4 @@
-#include "daemon/engine/lattice/numa.h"
+#include "daemon/engine/launch/numa.h"
 
 #include <ctype.h>
 #include <dirent.h>

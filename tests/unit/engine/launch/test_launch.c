@@ -6,8 +6,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "daemon/engine/lattice/launch.h"
-#include "daemon/engine/lattice/numa.h"
+#include "daemon/engine/launch/launch.h"
+#include "daemon/engine/launch/numa.h"
 
 /* ---- devices --------------------------------------------------------------------------------- */
 
