@@ -392,6 +392,9 @@ static void multigrid(int e, uint8_t how) {
   if (how & 8) report.checkpoint = "/nowhere/multigrid";
   if (how & 16) report.origin = "evolved from main";
   news.multigrid = &report;
+  news.has_wish = news.has_refresh = how & 32;
+  news.wish = how / 64;
+  news.refresh = how % 8;
   m.body_case = QUARK__ENGINE__ENGINE_MESSAGE__BODY_MULTIGRID;
   m.multigrid = &news;
   say(e, &m);
