@@ -249,7 +249,7 @@ def metrics_tell_of_an_engine_that_was_taken_over(case):
 def the_dashboard_names_metrics_that_exist(case):
     with open(os.path.join(DEPLOY, 'grafana.json'), encoding='utf-8') as f:
         board = json.load(f)
-    with case.daemon(*HTTP, '--solver', 'mg', '--mg-checkpoint', 'off') as d:
+    with case.daemon(*HTTP, '--solver', 'mg', '--mg-checkpoint', 'off', '--replicas', '2') as d:
         samples = list(metrics(d))
     source = {'type': 'prometheus', 'uid': '${datasource}'}
     names = {v['name'] for v in board['templating']['list']}
