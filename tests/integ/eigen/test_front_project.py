@@ -250,7 +250,7 @@ def quarkctl_writes_perambulators(case):
                                   (['--t-sources=0,4'], 64, '4 is outside the lattice (0 to 3)'),
                                   (['--t-sources=1,1'], 64, 'time slice 1 stands there twice'), (['--t-sources=x'], 64, '--t-sources'),
                                   (['--count=7'], 64, '--count=7: lap has 6 vectors'), (['--vectors=low'], 65, 'of kind normal, and not laplacian'),
-                                  (['--vectors=none'], 65, 'no eigenvectors none'), (['--smear=gauss:1,1'], 64, 'not smeared'),
+                                  (['--vectors=none'], 65, 'no eigenvectors none'), (['--smear=gauss:1,1'], 64, '--smear=gauss:1,1'),
                                   (['--detach'], 64, '--detach')):
             done = perambulator(case, d, out, *words)
             assert done.returncode == code and text in done.stderr, (words, done)

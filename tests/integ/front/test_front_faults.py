@@ -338,7 +338,7 @@ def another_configuration_after_a_restart_ends_waiting_requests(case):
 @tap.test
 def any_allocation_can_fail(case):
     left = served = 0
-    for n in range(1, 30):
+    for n in range(1, 60):
         with case.daemon(env={'QK_FAULTS': 'alloc:%d' % n}, wait=None) as d:
             if not (d.endpoint and d.log('ready: ')):
                 assert d.process.wait(60) in (64, 69, 75, 78), (n, d.lines)

@@ -158,7 +158,7 @@ class FakeEngine:
                     pass
             report.checkpoint_writing = False
             report.refined = 1
-            report.checkpoint_written = load.write
+            report.checkpoint_written = load.write or load.replicas < 2
             self.report, self.refreshed = report, 0
             self.send(multigrid=pb.MultigridNews(multigrid=report))
             if 'FAKE_WISH' in os.environ and load.replica == 0 and self.generation == 1:
