@@ -1,12 +1,12 @@
 /*
  * halo.h: the halo of a spinor block, exchanged with the neighbours in split directions.
  *
- * begin packs the faces (U^+ applied by the sender where it holds the link) and starts the
- * messages; the caller then launches the interior; end brings what arrived to the device, ready
- * for the boundary. Faces: half-spinors for the hop, whole spinors for coarse operators and,
- * across x, y, z, for Gaussian smearing; layout in cuda/ops.h (qk_hop_args_t.ghost). On the CPU
- * backend messages leave from the pack buffers themselves; elsewhere they are staged through
- * pinned host memory on queue 1.
+ * begin packs the faces (U^+ applied by the sender where it holds the link), into the memory of
+ * neighbours that are peers (peers.h), else for messages; the caller then launches the interior;
+ * end waits for what arrives, ready for the boundary. Faces: half-spinors for the hop, whole
+ * spinors for coarse operators and, across x, y, z, for Gaussian smearing; layout in cuda/ops.h
+ * (qk_hop_args_t.ghost). Messages leave from device memory if MPI reads it, as on the CPU backend;
+ * else they are staged through pinned host memory on queue 3.
  *
  * Buffers are allocated at the first exchange of a kind (precision, nrhs, parities, components)
  * and kept until destroy. Collective, one exchange at a time. With no split direction every call
