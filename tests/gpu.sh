@@ -222,7 +222,7 @@ bench_mg=$(program bench_mg)
 sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer 2>/dev/null)
 if [ -n "$sanitizer" ]; then
   small=(--backend cuda --dims 4x4x4x4 --seconds 0.0001)
-  vectors=(--mg mg-vectors=24,24 --mg mg-test-vectors=24,24) # no test vectors beyond them: setups are long
+  vectors=(--mg 'mg-vectors=24,24' --mg 'mg-test-vectors=24,24') # no test vectors beyond them: setups are long
   for tool in memcheck racecheck initcheck; do
     run=("$sanitizer" --tool "$tool" --error-exitcode 9)
     # The pad lanes of a ragged block are never written by anybody: initcheck is for whole tiles.

@@ -116,6 +116,12 @@ qk_status_t qk_gpu_check(qk_ops_ctx_t *ctx, cudaError_t code, const char *what) 
                      cudaGetErrorName(code));
 }
 
+qk_status_t qk_gpu_in_time(qk_ops_ctx_t *ctx) {
+  if (*(volatile uint32_t *)qk_gpu(ctx)->late == 0) return QK_OK;
+  return qk_ctx_fail(ctx, QK_COMM_ERROR,
+                     "another rank did not send in time: it has ended, or hangs");
+}
+
 qk_status_t qk_gpu_memory::count(int *count, qk_err_t *err) {
   const cudaError_t code = cudaGetDeviceCount(count);
   return code == cudaSuccess ? QK_OK : no_devices(err, 0, code);

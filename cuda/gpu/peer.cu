@@ -13,12 +13,6 @@ constexpr size_t block = 2 << 20;
 
 } // namespace
 
-qk_status_t qk_gpu_in_time(qk_ops_ctx_t *ctx) {
-  if (*(volatile uint32_t *)qk_gpu(ctx)->late == 0) return QK_OK;
-  return qk_ctx_fail(ctx, QK_COMM_ERROR,
-                     "another rank did not send in time: it has ended, or hangs");
-}
-
 qk_status_t qk_gpu_memory::peer_alloc(qk_ops_ctx_t *ctx, size_t bytes, void **ptr,
                                       qk_peer_handle_t *handle) {
   void *p = NULL;
