@@ -19,7 +19,8 @@ void qk_device_fini(qk_device_t *dev) {
 qk_status_t qk_device_explain(const qk_device_t *dev, qk_status_t status, qk_err_t *err) {
   bool told = err->text[0] != '\0' && strcmp(err->text, qk_status_text(status)) != 0;
   if (status == QK_OK || told) return status;
-  bool device = dev->ctx != NULL && (status == QK_DEVICE_MEMORY || status == QK_DEVICE_ERROR);
+  bool device = dev->ctx != NULL && (status == QK_DEVICE_MEMORY || status == QK_DEVICE_ERROR ||
+                                     (status == QK_COMM_ERROR && dev->peers != NULL));
   const char *words = device ? dev->ops->last_error(dev->ctx) : "";
   *err = (qk_err_t){0};
   return qk_fail(err, status, "%s", words[0] != '\0' ? words : qk_status_text(status));

@@ -573,7 +573,9 @@ qk_status_t qk_engine_loop_run(qk_comm_t *comm, qk_channel_t *channel, qk_err_t 
     w->err = err;
     w->last_heartbeat = qk_now_ms();
     status = run(w);
-    /* the ranks stop together, but not after an error */
+    /* The ranks stop together, but not after an error: what is given back collectively would wait
+     * for a rank that has ended, or hangs. The process ends. */
+    if (status != w->stop && qk_comm_size(comm) > 1) return status;
     if (status != w->stop && w->setup != NULL) qk_mg_service_abandon(w->setup->mg);
     qk_correlator_destroy(w->correlator);
     qk_inflight_destroy(w->inflight);
