@@ -57,10 +57,6 @@ static void mpi_abort(qk_comm_t *comm, int exit_code) {
   MPI_Abort(((qk_comm_mpi_t *)comm)->world, exit_code);
 }
 
-static int rank_or_none(int rank) {
-  return rank == QK_COMM_NOBODY ? MPI_PROC_NULL : rank;
-}
-
 static qk_status_t mpi_exchange_begin(qk_comm_t *comm, int n, const qk_comm_msg_t msg[]) {
   qk_comm_mpi_t *mpi = (qk_comm_mpi_t *)comm;
   qk_status_t status = QK_OK;
@@ -71,17 +67,19 @@ static qk_status_t mpi_exchange_begin(qk_comm_t *comm, int n, const qk_comm_msg_
       qk_error("comm", "message of %zu bytes: at most %zu", m->bytes, (size_t)MAX_PIECES * PIECE);
       return QK_COMM_ERROR;
     }
-    for (size_t done = 0; done < m->bytes && status == QK_OK; done += PIECE)
-      status = check("MPI_Irecv", MPI_Irecv((char *)m->recv + done, piece_of(m->bytes, done),
-                                            MPI_BYTE, rank_or_none(m->from), m->tag, mpi->exchange,
-                                            &mpi->request[mpi->nrequest++]));
+    for (size_t done = 0; m->from != QK_COMM_NOBODY && done < m->bytes && status == QK_OK;
+         done += PIECE)
+      status = check("MPI_Irecv",
+                     MPI_Irecv((char *)m->recv + done, piece_of(m->bytes, done), MPI_BYTE, m->from,
+                               m->tag, mpi->exchange, &mpi->request[mpi->nrequest++]));
   }
   for (int i = 0; i < n && status == QK_OK; i++) {
     const qk_comm_msg_t *m = &msg[i];
-    for (size_t done = 0; done < m->bytes && status == QK_OK; done += PIECE)
-      status = check("MPI_Isend", MPI_Isend((const char *)m->send + done, piece_of(m->bytes, done),
-                                            MPI_BYTE, rank_or_none(m->to), m->tag, mpi->exchange,
-                                            &mpi->request[mpi->nrequest++]));
+    for (size_t done = 0; m->to != QK_COMM_NOBODY && done < m->bytes && status == QK_OK;
+         done += PIECE)
+      status = check("MPI_Isend",
+                     MPI_Isend((const char *)m->send + done, piece_of(m->bytes, done), MPI_BYTE,
+                               m->to, m->tag, mpi->exchange, &mpi->request[mpi->nrequest++]));
   }
   return status;
 }
@@ -181,11 +179,20 @@ static const qk_comm_ops_t mpi_ops = {
     .recv = mpi_recv,
 };
 
+/* The ranks that share memory with this one. For tests, QK_RANKS_PER_HOST=n takes each n ranks for
+ * a host of their own. */
+static qk_status_t local_ranks(MPI_Comm world, int rank, MPI_Comm *local) {
+  const char *text = getenv("QK_RANKS_PER_HOST");
+  const int ranks = text != NULL ? atoi(text) : 0;
+  if (ranks > 0) return check("MPI_Comm_split", MPI_Comm_split(world, rank / ranks, 0, local));
+  return check("MPI_Comm_split_type",
+               MPI_Comm_split_type(world, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, local));
+}
+
 static qk_status_t find_host(MPI_Comm world, int rank, int *local_rank, int *local_size,
                              int *host) {
   MPI_Comm local;
-  qk_status_t status = check("MPI_Comm_split_type", MPI_Comm_split_type(world, MPI_COMM_TYPE_SHARED,
-                                                                        0, MPI_INFO_NULL, &local));
+  qk_status_t status = local_ranks(world, rank, &local);
   if (status != QK_OK) return status;
   MPI_Comm_rank(local, local_rank);
   MPI_Comm_size(local, local_size);

@@ -22,7 +22,7 @@ typedef struct halo_set {
   /* With peers: the memory of all faces, in two halves, and of the flags. */
   qk_peer_memory_t *shared;
   qk_turns_t turns;
-  uint32_t done; /* exchanges, as the device counts them; without messages nobody asks */
+  uint32_t done; /* exchanges as the device counts them, for messages */
   qk_signal_args_t signal, await;
 } halo_set_t;
 
@@ -107,6 +107,13 @@ static uint32_t *flag(const halo_set_t *s, void *memory, int mu, int d) {
   return (uint32_t *)((char *)memory + 2 * s->turns.flip + (2 * mu + d) * QK_PEER_LINE);
 }
 
+/* Where the device is in counting exchanges. */
+static qk_status_t count_on(const qk_device_t *dev, const uint32_t *epoch, uint32_t *done) {
+  const qk_status_t status =
+      dev->ops->copy(dev->ctx, done, epoch, sizeof *done, QK_COPY_TO_HOST, COMPUTE);
+  return status ? status : dev->ops->queue_sync(dev->ctx, COMPUTE);
+}
+
 /* Memory that another set has given back goes on at the number of that set's last exchange. */
 static qk_status_t share(qk_halo_t *halo, halo_set_t *s) {
   const qk_device_t *dev = halo->dev;
@@ -131,7 +138,7 @@ static qk_status_t share(qk_halo_t *halo, halo_set_t *s) {
       s->await.flag[s->await.n++] = flag(s, own, mu, d);
     }
   if (s->await.n == 0) s->turns.epoch = NULL;
-  return QK_OK;
+  return s->by_messages && s->turns.epoch ? count_on(dev, epoch, &s->done) : QK_OK;
 }
 
 static qk_status_t own_faces(qk_halo_t *halo, halo_set_t *s) {
