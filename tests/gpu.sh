@@ -139,6 +139,9 @@ for name in "${tests[@]}"; do
   fi
 done
 
+peer_threads=$(program peer_threads)
+[ -z "$peer_threads" ] || check 'peer threads' env QK_BACKEND=cuda "$peer_threads"
+
 # Code for older cards, as PTX that the driver compiles for this one: of builds with PTX (-Dgpu_archs=80-virtual, portable).
 device=$(program test_kernels_device)
 if [ -n "$device" ] && CUDA_FORCE_PTX_JIT=1 timeout 300 "$device" --jobs 1 --filter device/says_what_it_is >"$log/ptx" 2>&1 &&

@@ -419,7 +419,7 @@ static double multigrid(qk_rig_t *rig, const options_t *o, qk_mg_t *mg, int n, d
   mg_rig_slots(rig, &m, o->outer, n, o->keep);
   qk_cycle_t *cycle = m.cycle;
   qk_solver_t *solver = m.solver;
-  solve(rig, o, solver, n, 1e-3);
+  solve(rig, o, solver, n, o->tol); /* records all graphs */
   cost_t c = solve(rig, o, solver, n, o->tol);
   if (o->seconds > 0) c = sustained(rig, o, solver, n);
   show_cost("multigrid", n, &c, reference);

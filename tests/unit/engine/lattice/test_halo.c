@@ -116,6 +116,33 @@ Test(halo, a_cycle_has_the_same_bits_by_memory_and_by_messages) {
   }
 }
 
+/* On a GPU the cycle is one graph. */
+Test(halo, a_cycle_that_is_repeated_a_thousand_times_keeps_its_bits) {
+  qk_rig_t rig;
+  mg_rig_t m;
+  int64_t applied = 0;
+  const qk_mg_params_t params = mg_rig_small_params(3);
+  if (!rig_backend_present()) cr_skip_test("no device");
+  open_loop(&rig, "zt", "peer");
+  double *v = rig_vector(&rig), *first = rig_vector(&rig);
+  mg_rig_open(&rig, &params, QK_SINGLE, 1, &m);
+  for (int i = 0; applied < 1000; i++) {
+    if (i > 0) qk_solver_clear(m.solver, 0);
+    rig_random(&rig, 100, v);
+    rig_import(&rig, qk_solver_rhs(m.solver, 0), 0, v);
+    rig_must(qk_solver_fill(m.solver, 0, 1e-10, 1000), "fill", NULL);
+    rig_run(m.solver);
+    cr_assert_eq(qk_solver_slot(m.solver, 0)->status, QK_OK);
+    applied += qk_solver_slot(m.solver, 0)->iterations;
+    rig_export(&rig, qk_solver_solution(m.solver, 0), 0, i == 0 ? first : v);
+    cr_assert(i == 0 || memcmp(v, first, rig_reals(&rig) * sizeof *v) == 0, "solve %d", i);
+  }
+  qk_free(v);
+  qk_free(first);
+  mg_rig_close(&m);
+  rig_close(&rig);
+}
+
 /* ---- the numbers of exchanges ---------------------------------------------------------------- */
 
 static void put(const qk_device_t *dev, uint32_t *word, uint32_t value) {
