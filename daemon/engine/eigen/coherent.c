@@ -325,23 +325,42 @@ static qk_status_t normalise(qk_coherent_t *h, gram_t *g, int b) {
 }
 
 /* Everything twice, since what is left of a column may be small. */
-static qk_status_t orthonormalise(qk_coherent_t *h, gram_t *g) {
-  enum { PASSES = 2 };
-  qk_status_t status = QK_OK;
-  for (int b = 0; b < h->nblock; b++)
-    for (int pass = 0; pass < PASSES && !status; pass++) {
-      project_out(h, g, b);
-      status = normalise(h, g, b);
-    }
-  return status;
-}
+enum { PASSES = 2 };
 
-qk_status_t qk_coherent_orthonormalise(qk_coherent_t *h, qk_err_t *err) {
+struct qk_coherent_pass {
+  qk_coherent_t *h;
   gram_t g;
-  const qk_status_t begun = gram_init(h, &g), made = begun ? begun : orthonormalise(h, &g);
-  gram_fini(&g);
+  int step; /* the next one: of block step / PASSES */
+};
+
+static qk_status_t tell(const qk_coherent_t *h, qk_status_t made, qk_err_t *err) {
   const qk_status_t status = qk_comm_agree(h->flat.from->geom->comm, made, NULL);
   return status
              ? qk_fail(err, status, "a basis of %d vectors: %s", h->cut.n, qk_status_text(status))
              : QK_OK;
+}
+
+qk_status_t qk_coherent_pass_create(qk_coherent_t *h, qk_coherent_pass_t **pass, qk_err_t *err) {
+  qk_coherent_pass_t *p = qk_calloc(1, sizeof *p);
+  if (p) p->h = h;
+  const qk_status_t status = tell(h, p ? gram_init(h, &p->g) : QK_NO_MEMORY, err);
+  if (status) {
+    qk_coherent_pass_destroy(p);
+    return status;
+  }
+  *pass = p;
+  return QK_OK;
+}
+
+qk_status_t qk_coherent_pass_step(qk_coherent_pass_t *p, bool *over, qk_err_t *err) {
+  const int b = p->step++ / PASSES;
+  project_out(p->h, &p->g, b);
+  *over = p->step == PASSES * p->h->nblock;
+  return tell(p->h, normalise(p->h, &p->g, b), err);
+}
+
+void qk_coherent_pass_destroy(qk_coherent_pass_t *p) {
+  if (!p) return;
+  gram_fini(&p->g);
+  qk_free(p);
 }

@@ -15,6 +15,7 @@
 #define QK_ENGINE_COHERENT_H
 
 #include <complex.h>
+#include <stdbool.h>
 
 #include "daemon/engine/eigen/flat.h"
 
@@ -51,9 +52,14 @@ qk_status_t qk_coherent_create(const qk_device_t *dev, qk_subset_t system, qk_pr
 qk_status_t qk_coherent_create_from(const qk_device_t *dev, const qk_coherent_cut_t *cut,
                                     qk_field_t **block, qk_coherent_t **coherent);
 void qk_coherent_destroy(qk_coherent_t *coherent); /* NULL-safe */
-/* The vectors become orthonormal on each aggregate and chirality. Double or single. Memory beside
- * it: two blocks of eight. Collective. */
-qk_status_t qk_coherent_orthonormalise(qk_coherent_t *coherent, qk_err_t *err);
+/* The vectors become orthonormal on each aggregate and chirality, in steps of eight of them and of
+ * one pass over those before: it is borrowed until destroy. Double or single. Memory beside it: two
+ * blocks of eight. Collective but for destroy. */
+typedef struct qk_coherent_pass qk_coherent_pass_t;
+qk_status_t qk_coherent_pass_create(qk_coherent_t *coherent, qk_coherent_pass_t **pass,
+                                    qk_err_t *err);
+qk_status_t qk_coherent_pass_step(qk_coherent_pass_t *pass, bool *over, qk_err_t *err);
+void qk_coherent_pass_destroy(qk_coherent_pass_t *pass); /* NULL-safe */
 /* Another precision, for use alone. Not collective. */
 qk_status_t qk_coherent_convert(qk_coherent_t *coherent, qk_prec_t prec);
 

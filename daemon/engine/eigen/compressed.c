@@ -104,6 +104,12 @@ void qk_compressed_destroy(qk_compressed_t *z) {
   qk_free(z);
 }
 
+qk_hermitian_job_t *qk_compressed_take_dense(qk_compressed_t *z) {
+  qk_hermitian_job_t *job = z->dense;
+  z->dense = NULL;
+  return job;
+}
+
 qk_field_t *qk_compressed_block(qk_compressed_t *z, int b) {
   return z->k.v[b];
 }

@@ -33,6 +33,8 @@ qk_status_t qk_compressed_create(qk_operator_t *op, qk_work_t *work, qk_coherent
                                  const qk_chebyshev_params_t *p, int n,
                                  qk_compressed_t **compressed, qk_err_t *err);
 void qk_compressed_destroy(qk_compressed_t *compressed); /* NULL-safe */
+/* As qk_lanczos_take_dense. */
+qk_hermitian_job_t *qk_compressed_take_dense(qk_compressed_t *compressed);
 qk_field_t *qk_compressed_block(qk_compressed_t *compressed, int b);
 void qk_compressed_set_values(qk_compressed_t *compressed, const double *value,
                               const double *residual);

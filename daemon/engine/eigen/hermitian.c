@@ -70,8 +70,8 @@ qk_status_t qk_hermitian_eigen(qk_comm_t *comm, int n, double complex *a, double
 /* ---- beside other work ----------------------------------------------------------------------- */
 
 /* RUNNING until the thread is at its end or nobody waits any more: whoever comes second, the thread
- * or who has begun it, frees it. */
-enum { RUNNING, FINISHED, DROPPED };
+ * or who has begun it, frees it. LEFT: its result is not wanted, but its end. */
+enum { RUNNING, LEFT, FINISHED, DROPPED };
 
 struct qk_hermitian_job {
   int n, ld;
@@ -88,14 +88,13 @@ static void destroy(qk_hermitian_job_t *j) {
   qk_free(j);
 }
 
-static bool is_dropped(qk_hermitian_job_t *j) {
-  return atomic_load(&j->state) == DROPPED;
+static bool is_unwanted(qk_hermitian_job_t *j) {
+  return atomic_load(&j->state) != RUNNING;
 }
 
 /* The end of one of the two. */
 static void end(qk_hermitian_job_t *j, int how) {
-  int running = RUNNING;
-  if (!atomic_compare_exchange_strong(&j->state, &running, how)) destroy(j);
+  if (atomic_exchange(&j->state, how) >= FINISHED) destroy(j);
 }
 
 /* The lower triangle becomes the mean of both: what rounding has made of them differs. */
@@ -129,25 +128,45 @@ static qk_status_t solve_pair(qk_hermitian_job_t *j) {
   take_mean(j->n, j->a, j->ld);
   if (!is_finite(j->n, j->g, j->ld) || !is_finite(j->n, j->a, j->ld)) return QK_BREAKDOWN;
   qk_status_t status = factorise(j);
-  if (status != QK_OK || is_dropped(j)) return status;
+  if (status != QK_OK || is_unwanted(j)) return status;
   zhegst_(&first, "L", &j->n, j->a, &j->ld, j->g, &j->ld, &info, 1);
   if (info != 0) return QK_BREAKDOWN;
-  if (is_dropped(j)) return QK_OK;
+  if (is_unwanted(j)) return QK_OK;
   status = solve(j->n, j->a, j->ld, j->w);
-  if (status != QK_OK || is_dropped(j)) return status;
+  if (status != QK_OK || is_unwanted(j)) return status;
   ztrtrs_("L", "C", "N", &j->n, &j->n, j->g, &j->ld, j->a, &j->ld, &info, 1, 1, 1);
   return info == 0 ? QK_OK : QK_BREAKDOWN;
 }
 
+/* The thread is at its end. */
+static qk_status_t is_over(qk_comm_t *comm, qk_hermitian_job_t *j, bool *over) {
+  const struct timespec pause = {.tv_nsec = 1000000};
+  double running = j && atomic_load(&j->state) != FINISHED ? 1 : 0;
+  const qk_status_t status = qk_comm_max(comm, &running, 1);
+  *over = status == QK_OK && running == 0;
+  if (status == QK_OK && !*over) nanosleep(&pause, NULL);
+  return status;
+}
+
 static void *work_on(void *arg) {
   qk_hermitian_job_t *j = arg;
-  if (!is_dropped(j)) j->status = j->g ? solve_pair(j) : solve(j->n, j->a, j->ld, j->w);
+  if (!is_unwanted(j)) j->status = j->g ? solve_pair(j) : solve(j->n, j->a, j->ld, j->w);
   end(j, FINISHED);
   return NULL;
 }
 
 void qk_hermitian_drop(qk_hermitian_job_t *job) {
   if (job) end(job, DROPPED);
+}
+
+qk_status_t qk_hermitian_leave(qk_comm_t *comm, qk_hermitian_job_t **job, bool *over) {
+  int running = RUNNING;
+  if (*job) atomic_compare_exchange_strong(&(*job)->state, &running, LEFT);
+  const qk_status_t status = is_over(comm, *job, over);
+  if (status != QK_OK || !*over) return status;
+  qk_hermitian_drop(*job);
+  *job = NULL;
+  return QK_OK;
 }
 
 /* Takes g, also where it fails. */
@@ -203,13 +222,9 @@ qk_status_t qk_hermitian_begin_pair(qk_comm_t *comm, int n, const double complex
 
 qk_status_t qk_hermitian_poll(qk_comm_t *comm, qk_hermitian_job_t **job, int n, double complex *a,
                               int ld, double *w, bool *over) {
-  const struct timespec pause = {.tv_nsec = 1000000};
   qk_hermitian_job_t *j = *job;
   const size_t bytes = (size_t)ld * (size_t)n * sizeof *a;
-  double finished = j && atomic_load(&j->state) == FINISHED ? 1 : 0;
-  qk_status_t status = qk_comm_max(comm, &finished, 1);
-  *over = finished > 0;
-  if (status == QK_OK && !*over) nanosleep(&pause, NULL);
+  qk_status_t status = is_over(comm, j, over);
   if (status != QK_OK || !*over) return status;
   if (j && j->status == QK_OK) {
     memcpy(a, j->a, bytes);

@@ -26,9 +26,11 @@ qk_status_t qk_hermitian_eigen_pair(qk_comm_t *comm, int n, double complex *a, i
 
 /* The same beside other work, by a thread of rank 0 that has a copy of a, of leading dimension n.
  * poll: *over says on all ranks whether a and w hold the result, or the status the error; the job
- * has ended then. A poll that finds it under way takes a millisecond. drop ends one early:
- * the thread ends after the call of LAPACK that it is in. poll and begin are collective, drop is
- * not. Host memory on rank 0 while it runs: 3 matrices; a pair has its g beside them. */
+ * has ended then. A poll that finds it under way takes a millisecond. leave and drop end one early:
+ * the thread ends after the call of LAPACK that it is in. leave says as poll does when it has, and
+ * takes no job (NULL on all ranks) for one that has ended; after drop nobody knows. poll, begin and
+ * leave are collective, drop is not. Host memory on rank 0 while it runs: 3 matrices; a pair has
+ * its g beside them. */
 typedef struct qk_hermitian_job qk_hermitian_job_t;
 qk_status_t qk_hermitian_begin(qk_comm_t *comm, int n, const double complex *a,
                                qk_hermitian_job_t **job);
@@ -37,6 +39,7 @@ qk_status_t qk_hermitian_begin_pair(qk_comm_t *comm, int n, const double complex
                                     double complex *g, double least, qk_hermitian_job_t **job);
 qk_status_t qk_hermitian_poll(qk_comm_t *comm, qk_hermitian_job_t **job, int n, double complex *a,
                               int ld, double *w, bool *over);
+qk_status_t qk_hermitian_leave(qk_comm_t *comm, qk_hermitian_job_t **job, bool *over);
 void qk_hermitian_drop(qk_hermitian_job_t *job); /* NULL-safe */
 
 #endif

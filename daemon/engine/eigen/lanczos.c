@@ -303,6 +303,12 @@ static qk_status_t reserve(lanczos_t *l, qk_operator_t *op, qk_work_t *work) {
   return l->h && l->q && l->theta && l->report ? status : QK_NO_MEMORY;
 }
 
+qk_hermitian_job_t *qk_lanczos_take_dense(qk_lanczos_t *l) {
+  qk_hermitian_job_t *job = l->dense;
+  l->dense = NULL;
+  return job;
+}
+
 void qk_lanczos_destroy(qk_lanczos_t *l) {
   if (!l) return;
   qk_hermitian_drop(l->dense);

@@ -18,6 +18,7 @@
 
 #include "daemon/base/progress.h"
 #include "daemon/engine/eigen/coherent.h"
+#include "daemon/engine/eigen/hermitian.h"
 #include "daemon/engine/operator/operator.h"
 
 /* QK_LANCZOS_SPACE: vectors of a Krylov space at most. */
@@ -93,6 +94,9 @@ typedef struct qk_lanczos_news {
 qk_lanczos_news_t qk_lanczos_news(const qk_lanczos_t *lanczos);
 /* Once it is over, and once. QK_NOT_CONVERGED as above. */
 qk_status_t qk_lanczos_vectors(qk_lanczos_t *lanczos, qk_eigen_t **eigen, qk_err_t *err);
+/* The dense problem under way, which is the caller's then (hermitian.h: leave); NULL: there is
+ * none, or another rank has it. */
+qk_hermitian_job_t *qk_lanczos_take_dense(qk_lanczos_t *lanczos);
 void qk_lanczos_destroy(qk_lanczos_t *lanczos); /* NULL-safe */
 
 /* What an iteration goes on from after a restart: these numbers and the first `nblock` blocks of

@@ -52,6 +52,7 @@ static void clear(qk_eigens_t *s) {
   qk_slices_destroy(j->slices);
   qk_lanczos_destroy(j->lanczos);
   qk_compressed_destroy(j->compressed);
+  qk_coherent_pass_destroy(j->pass);
   qk_coherent_destroy(j->basis);
   qk_work_destroy(j->work);
   qk_free(j->part);
@@ -405,6 +406,7 @@ qk_status_t qk_eigens_create(qk_loaded_t *setup, qk_wire_t *wire, qk_eigens_t **
 void qk_eigens_destroy(qk_eigens_t *s) {
   if (!s) return;
   clear(s);
+  qk_hermitian_drop(s->dense);
   for (int i = 0; i < QK_EIGEN_NAMES_MAX; i++) qk_kept_destroy(s->kept[i]);
   qk_free(s);
 }
@@ -413,15 +415,34 @@ bool qk_eigens_busy(const qk_eigens_t *s) {
   return s->job.stage != IDLE;
 }
 
-void qk_eigens_abandon(qk_eigens_t *s) {
+/* All of it goes but the dense problem that is under way. There is none while another is left. */
+static void leave(qk_eigens_t *s) {
+  qk_eigens_job_t *j = &s->job;
+  if (!s->dense && j->lanczos) s->dense = qk_lanczos_take_dense(j->lanczos);
+  if (!s->dense && j->compressed) s->dense = qk_compressed_take_dense(j->compressed);
+  s->left = true;
   clear(s);
 }
 
-void qk_eigens_cancel(qk_eigens_t *s, qk_eigens_done_t *done) {
-  begin_done(s, done);
-  qk_fail(&done->verdict, QK_CANCELLED, "cancelled");
+void qk_eigens_abandon(qk_eigens_t *s) {
+  if (qk_eigens_busy(s)) leave(s);
+}
+
+void qk_eigens_cancel(qk_eigens_t *s) {
+  const qk_eigens_progress_t told = qk_eigens_progress(s);
+  const qk_eigens_job_t of = {
+      .stage = LEAVE, .order = s->job.order, .since = s->job.since, .told = told};
+  if (s->job.stage == LEAVE) return;
   remove_file(s, s->job.order.file);
-  clear(s);
+  leave(s);
+  s->job = of;
+}
+
+/* *over: no thread is left. */
+static qk_status_t await_left(qk_eigens_t *s, bool *over) {
+  const qk_status_t status = qk_hermitian_leave(qk_eigens_comm(s), &s->dense, over);
+  if (status == QK_OK && *over) s->left = false;
+  return status;
 }
 
 /* From the file, or from noise. */
@@ -441,6 +462,10 @@ static qk_status_t begin(qk_eigens_t *s, qk_err_t *err) {
   return start_anew(s, &why, err);
 }
 
+static void count_from_here(qk_eigens_t *s) {
+  s->job.applications_before = s->setup->op->applications[s->job.params.prec];
+}
+
 qk_status_t qk_eigens_begin(qk_eigens_t *s, const qk_eigen_order_t *order, bool *over,
                             qk_eigens_done_t *done, qk_err_t *err) {
   qk_err_t why = {0};
@@ -448,15 +473,39 @@ qk_status_t qk_eigens_begin(qk_eigens_t *s, const qk_eigen_order_t *order, bool 
   s->job = (qk_eigens_job_t){.order = *order, .since = qk_clock_now()};
   *over = false;
   if (known && qk_kept_is_of(*known, &order->problem)) return conclude(s, *known, over, done, err);
-  qk_status_t status =
-      known ? qk_fail(&why, QK_BAD_ARGUMENT, "eigenvectors of this name are here: drop them")
-            : begin(s, &why);
-  s->job.applications_before = s->setup->op->applications[s->job.params.prec];
+  qk_status_t status = QK_OK;
+  if (known)
+    status = qk_fail(&why, QK_BAD_ARGUMENT, "eigenvectors of this name are here: drop them");
+  else if (s->left)
+    s->job.stage = AWAIT;
+  else
+    status = begin(s, &why);
+  count_from_here(s);
   return status == QK_OK ? QK_OK : fail(s, status, &why, over, done, err);
+}
+
+static qk_status_t await(qk_eigens_t *s, qk_err_t *why) {
+  bool over = false;
+  const qk_status_t status = await_left(s, &over);
+  if (status != QK_OK || !over) return status;
+  s->job.stage = IDLE;
+  const qk_status_t begun = begin(s, why);
+  count_from_here(s);
+  return begun;
+}
+
+static qk_status_t leaving(qk_eigens_t *s, qk_err_t *why) {
+  bool over = false;
+  const qk_status_t status = await_left(s, &over);
+  return status == QK_OK && over ? qk_fail(why, QK_CANCELLED, "cancelled") : status;
 }
 
 static qk_status_t step(qk_eigens_t *s, bool *ready, qk_err_t *why) {
   switch (s->job.stage) {
+  case AWAIT:
+    return await(s, why);
+  case LEAVE:
+    return leaving(s, why);
   case READ:
     return read_block(s, ready, why);
   case TAKE:
@@ -465,6 +514,8 @@ static qk_status_t step(qk_eigens_t *s, bool *ready, qk_err_t *why) {
     return iterate(s, why);
   case SAVE:
     return qk_eigens_save_block(s);
+  case CUT:
+    return qk_eigens_cut_basis(s, why);
   case BASE:
     return qk_eigens_take_basis(s, why);
   case REFINE:
@@ -495,7 +546,10 @@ qk_eigens_progress_t qk_eigens_progress(const qk_eigens_t *s) {
   const int count = j->order.problem.count,
             slices = qk_eigens_is_laplacian(s) ? s->setup->geom.global[3] : 1;
   qk_eigens_progress_t progress = {.serial = j->order.serial, .seconds = qk_clock_now() - j->since};
-  if (j->slices) {
+  if (j->stage == LEAVE) {
+    progress.restart = j->told.restart;
+    progress.converged = j->told.converged;
+  } else if (j->slices) {
     const qk_slices_news_t news = qk_slices_news(j->slices);
     progress.restart = j->made->restarts + news.restarts;
     progress.converged = count * news.done + news.converged;

@@ -41,9 +41,10 @@ qk_status_t qk_eigens_begin(qk_eigens_t *eigens, const qk_eigen_order_t *order, 
                             qk_eigens_done_t *done, qk_err_t *err);
 bool qk_eigens_busy(const qk_eigens_t *eigens);
 qk_status_t qk_eigens_step(qk_eigens_t *eigens, bool *over, qk_eigens_done_t *done, qk_err_t *err);
-/* Of the one under way; its file goes, too. */
-void qk_eigens_cancel(qk_eigens_t *eigens, qk_eigens_done_t *done);
-/* Without a word of it, and the file stays. */
+/* Of the one under way; its file goes, too. Steps end with QK_CANCELLED when the thread of a dense
+ * problem has ended, which LAPACK does not do at once. */
+void qk_eigens_cancel(qk_eigens_t *eigens);
+/* Without a word of it, and the file stays. The next one begins when such a thread has ended. */
 void qk_eigens_abandon(qk_eigens_t *eigens);
 /* The name is forgotten, and its file removed. */
 void qk_eigens_drop(qk_eigens_t *eigens, const char *name);

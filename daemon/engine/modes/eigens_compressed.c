@@ -97,7 +97,7 @@ static qk_status_t make_basis(qk_eigens_t *s, qk_err_t *err) {
   e->nblock = 0;
   qk_eigen_destroy(e);
   j->eigen = NULL;
-  return qk_coherent_orthonormalise(j->basis, err);
+  return qk_coherent_pass_create(j->basis, &j->pass, err);
 }
 
 qk_status_t qk_eigens_begin_basis(qk_eigens_t *s, qk_err_t *err) {
@@ -108,9 +108,20 @@ qk_status_t qk_eigens_begin_basis(qk_eigens_t *s, qk_err_t *err) {
   j->lanczos = NULL;
   status = make_basis(s, err);
   if (status != QK_OK) return status;
+  j->stage = CUT;
+  return begin_made(s, err);
+}
+
+qk_status_t qk_eigens_cut_basis(qk_eigens_t *s, qk_err_t *err) {
+  qk_eigens_job_t *j = &s->job;
+  bool over = false;
+  const qk_status_t status = qk_coherent_pass_step(j->pass, &over, err);
+  if (status != QK_OK || !over) return status;
+  qk_coherent_pass_destroy(j->pass);
+  j->pass = NULL;
   j->block = 0;
   j->stage = BASE;
-  return begin_made(s, err);
+  return QK_OK;
 }
 
 /* j->params become those of the iteration in the space of the basis. */

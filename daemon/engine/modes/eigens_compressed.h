@@ -13,9 +13,10 @@ qk_status_t qk_eigens_choose_basis(qk_eigens_t *s, qk_err_t *err);
 int64_t qk_eigens_compressed_bytes(const qk_eigens_t *s);
 int64_t qk_eigens_coefficient_floats(const qk_eigens_t *s);
 
-/* The iteration to the basis is over. A block of it, to host memory; then the iteration in its
- * space. */
+/* The iteration to the basis is over. Steps to one that is orthonormal; its blocks, one by one, to
+ * host memory; then the iteration in its space. */
 qk_status_t qk_eigens_begin_basis(qk_eigens_t *s, qk_err_t *err);
+qk_status_t qk_eigens_cut_basis(qk_eigens_t *s, qk_err_t *err);
 qk_status_t qk_eigens_take_basis(qk_eigens_t *s, qk_err_t *err);
 /* A state of the latter is read (h): its blocks follow. */
 qk_status_t qk_eigens_go_on_within(qk_eigens_t *s, qk_err_t *err);

@@ -3,7 +3,9 @@
  *
  * The stages: READ (a file that is there), TAKE (vectors of a client), ITERATE, SAVE (a state),
  * COLLECT (into host memory), WRITE (the vectors). Of compressed vectors: ITERATE to those of the
- * basis, BASE (their copy into host memory), ITERATE in its space, REFINE, COLLECT, WRITE.
+ * basis, CUT (they become orthonormal in its blocks), BASE (their copy into host memory), ITERATE
+ * in its space, REFINE, COLLECT, WRITE. LEAVE, after a cancel, and AWAIT, of the next one after an
+ * abandon: until the thread of a dense problem has ended, whose memory counts until then.
  */
 #ifndef QK_ENGINE_EIGENS_JOB_H
 #define QK_ENGINE_EIGENS_JOB_H
@@ -14,10 +16,13 @@
 
 typedef enum qk_eigens_stage {
   IDLE,
+  AWAIT,
+  LEAVE,
   READ,
   TAKE,
   ITERATE,
   SAVE,
+  CUT,
   BASE,
   REFINE,
   COLLECT,
@@ -35,7 +40,8 @@ typedef struct qk_eigens_job {
   qk_lanczos_t *lanczos; /* of the others */
   qk_work_t *work;
   qk_eigen_t *eigen;
-  qk_coherent_t *basis; /* of compressed vectors: there is one, beside `made` ... */
+  qk_coherent_t *basis;     /* of compressed vectors: there is one, beside `made` ... */
+  qk_coherent_pass_t *pass; /* ... the making of it ... */
   qk_chebyshev_params_t smoother;
   double guess;                /* ... and where the window of its iteration begins */
   qk_compressed_t *compressed; /* it has the basis */
@@ -47,6 +53,7 @@ typedef struct qk_eigens_job {
   int block;   /* the next one */
   int64_t applications_before;
   qk_kept_t *made;
+  qk_eigens_progress_t told;    /* LEAVE: how far it was */
   char unwritten[QK_EIGEN_WHY]; /* why the file is not written; "": nothing is wrong with it */
 } qk_eigens_job_t;
 
@@ -54,6 +61,8 @@ struct qk_eigens {
   qk_loaded_t *setup;
   qk_wire_t *wire;
   qk_eigens_job_t job;
+  bool left;                 /* a computation was given up: its dense problem may still run ... */
+  qk_hermitian_job_t *dense; /* ... on rank 0 */
   qk_kept_t *kept[QK_EIGEN_NAMES_MAX];
 };
 

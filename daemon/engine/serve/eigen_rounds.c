@@ -63,17 +63,11 @@ static qk_status_t begin(qk_eigen_rounds_t *r, const qk_round_t *round, qk_err_t
   return status == QK_OK && over ? qk_report_eigen_done(r->channel, &done) : status;
 }
 
-static qk_status_t cancel(qk_eigen_rounds_t *r) {
-  qk_eigens_done_t done;
-  qk_eigens_cancel(r->eigens, &done);
-  return qk_report_eigen_done(r->channel, &done);
-}
-
 qk_status_t qk_eigen_rounds_advance(qk_eigen_rounds_t *r, const qk_round_t *round, qk_err_t *err) {
   const qk_round_kind_t kind = round->head.kind;
   qk_status_t status = QK_OK;
   if (kind == QK_ROUND_EIGEN) status = begin(r, round, err);
-  if (kind == QK_ROUND_EIGEN_CANCEL) status = cancel(r);
+  if (kind == QK_ROUND_EIGEN_CANCEL) qk_eigens_cancel(r->eigens);
   if (kind == QK_ROUND_EIGEN_DROP) qk_eigens_drop(r->eigens, round->eigen.name);
   if (status != QK_OK || !qk_eigen_rounds_busy(r) || round->head.eigen_rests) return status;
   return step(r, err);

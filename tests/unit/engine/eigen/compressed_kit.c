@@ -3,6 +3,17 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+void compressed_cut(qk_coherent_t *h) {
+  qk_coherent_pass_t *pass = NULL;
+  qk_err_t err = {0};
+  bool over = false;
+  int steps = 0;
+  rig_must(qk_coherent_pass_create(h, &pass, &err), "pass", &err);
+  for (; !over; steps++) rig_must(qk_coherent_pass_step(pass, &over, &err), "pass", &err);
+  cr_expect_eq(steps, 2 * h->nblock, "%d steps", steps);
+  qk_coherent_pass_destroy(pass);
+}
+
 static qk_coherent_t *basis_of(qk_rig_t *rig, const qk_coherent_cut_t *cut, qk_prec_t prec,
                                double tol, double *top, double *last) {
   const qk_lanczos_params_t p = {.n = cut->n, .prec = prec, .tol = tol, .seed = 1};
@@ -12,7 +23,7 @@ static qk_coherent_t *basis_of(qk_rig_t *rig, const qk_coherent_cut_t *cut, qk_p
   rig_must(qk_lanczos(rig->op, rig->work, &p, NULL, NULL, &e, &err), "lanczos", &err);
   rig_must(qk_coherent_check(&rig->geom, cut, &err), "cut", &err);
   rig_must(qk_coherent_create_from(rig->op->dev, cut, e->block, &h), "basis", NULL);
-  rig_must(qk_coherent_orthonormalise(h, &err), "orthonormal", &err);
+  compressed_cut(h);
   *top = e->top;
   *last = e->value[e->n - 1];
   e->nblock = 0;

@@ -189,3 +189,33 @@ Test(hermitian, thread_that_is_dropped_leaves_nothing) {
   }
   qk_comm_destroy(comm);
 }
+
+/* Its matrices are there until leave says that it has ended, and not any longer. */
+Test(hermitian, thread_that_is_left_is_waited_for) {
+  enum { N = 160 };
+  qk_comm_t *comm;
+  qk_hermitian_job_t *none = NULL;
+  bool over = false;
+  rig_must(qk_comm_self_create(&comm, NULL), "comm", NULL);
+  for (int polls = 0; polls < 3; polls++) {
+    pair_t p;
+    double w[N];
+    qk_hermitian_job_t *job;
+    make_pair(&p, N, N);
+    const int64_t host = qk_mem_bytes();
+    cr_assert_eq(qk_hermitian_begin_pair(comm, N, p.a, N, p.g, 1e-12, &job), QK_OK);
+    p.g = NULL;
+    over = false;
+    for (int i = 0; i < polls && !over; i++)
+      cr_assert_eq(qk_hermitian_poll(comm, &job, N, p.a, N, w, &over), QK_OK);
+    for (over = false; !over;) {
+      if (job) cr_expect(qk_mem_bytes() > host, "its memory is gone");
+      cr_assert_eq(qk_hermitian_leave(comm, &job, &over), QK_OK);
+    }
+    cr_expect(job == NULL && qk_mem_bytes() < host, "its memory stays");
+    free_pair(&p);
+  }
+  cr_assert_eq(qk_hermitian_leave(comm, &none, &over), QK_OK);
+  cr_expect(over);
+  qk_comm_destroy(comm);
+}

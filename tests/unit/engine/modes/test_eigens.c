@@ -182,6 +182,86 @@ Test(eigens, are_kept_under_their_name) {
   close_load(&l);
 }
 
+/* ---- a dense problem that nobody wants any more ---------------------------------------------- */
+
+enum { LARGE = 520 }; /* rows: more than are solved at once */
+static const int64_t matrix = (int64_t)LARGE * LARGE * 16;
+
+/* Up to the step that has begun its dense problem, which takes some tenths of a second. */
+static void run_into_dense(qk_eigens_t *eigens, const qk_eigen_order_t *order) {
+  qk_eigens_done_t done;
+  qk_err_t err = {0};
+  bool over = false;
+  cr_assert_eq(qk_eigens_begin(eigens, order, &over, &done, &err), QK_OK);
+  for (int64_t before = 0, after = 0; after < before + matrix;) {
+    before = qk_mem_bytes();
+    cr_assert_eq(qk_eigens_step(eigens, &over, &done, &err), QK_OK, "%s", err.text);
+    cr_assert_not(over, "it was over without a dense problem: %s", done.verdict.text);
+    after = before ? qk_mem_bytes() : 0;
+  }
+}
+
+static qk_eigen_order_t a_large_order(void) {
+  qk_eigen_order_t order = an_order(NULL);
+  order.problem.space = LARGE;
+  return order;
+}
+
+/* EIGEN_DONE, after which the front takes its memory for free, comes when it is. */
+Test(eigens, a_cancel_is_told_when_the_dense_problem_has_ended) {
+  loaded_t l = a_setup();
+  qk_err_t err = {0};
+  qk_eigens_t *eigens = NULL;
+  qk_eigens_done_t done;
+  bool over = false;
+  int steps = 0;
+  const qk_eigen_order_t order = a_large_order(), other = an_order(NULL);
+  cr_assert_eq(life(&l, &other, &done), QK_OK); /* work fields are there */
+  cr_assert_eq(qk_eigens_create(l.setup, l.port->wire, &eigens, &err), QK_OK);
+  const int64_t host = qk_mem_bytes(), device = l.setup->ops->allocated(l.setup->ctx);
+  run_into_dense(eigens, &order);
+  qk_eigens_cancel(eigens);
+  qk_eigens_cancel(eigens);
+  cr_expect_eq(l.setup->ops->allocated(l.setup->ctx), device, "device memory stays");
+  for (; !over; steps++) {
+    cr_expect(qk_eigens_busy(eigens) && qk_eigens_progress(eigens).serial == 7);
+    cr_assert_eq(qk_eigens_step(eigens, &over, &done, &err), QK_OK, "%s", err.text);
+  }
+  cr_expect(done.serial == 7 && done.verdict.code == QK_CANCELLED && done.verdict.text[0]);
+  cr_expect(steps > 1, "the thread was not waited for");
+  cr_expect(qk_mem_bytes() < host + matrix, "its matrices are there");
+  cr_expect_not(qk_eigens_busy(eigens));
+  qk_eigens_destroy(eigens);
+  close_load(&l);
+}
+
+/* A front that has adopted the engine sends the next one at once. */
+Test(eigens, begin_when_the_dense_problem_before_has_ended) {
+  loaded_t l = a_setup();
+  qk_err_t err = {0};
+  qk_eigens_t *eigens = NULL;
+  qk_eigens_done_t done, plain;
+  bool over = false;
+  const qk_eigen_order_t order = a_large_order(), other = an_order(NULL);
+  cr_assert_eq(life(&l, &other, &plain), QK_OK);
+  cr_assert_eq(qk_eigens_create(l.setup, l.port->wire, &eigens, &err), QK_OK);
+  run_into_dense(eigens, &order);
+  qk_eigens_abandon(eigens);
+  cr_expect_not(qk_eigens_busy(eigens));
+  const int64_t device = l.setup->ops->allocated(l.setup->ctx), host = qk_mem_bytes();
+  cr_assert_eq(qk_eigens_begin(eigens, &other, &over, &done, &err), QK_OK);
+  cr_expect(!over && qk_eigens_busy(eigens));
+  while (!over && qk_mem_bytes() > host - matrix / 2) {
+    cr_expect_eq(l.setup->ops->allocated(l.setup->ctx), device, "it began beside the other one");
+    cr_assert_eq(qk_eigens_step(eigens, &over, &done, &err), QK_OK, "%s", err.text);
+  }
+  while (!over) cr_assert_eq(qk_eigens_step(eigens, &over, &done, &err), QK_OK, "%s", err.text);
+  cr_expect(done.verdict.code == QK_OK && done.lowest == plain.lowest);
+  cr_expect_eq(done.applications, plain.applications);
+  qk_eigens_destroy(eigens);
+  close_load(&l);
+}
+
 /* ---- damaged states -------------------------------------------------------------------------- */
 
 typedef struct file {
