@@ -1,6 +1,7 @@
 /*
  * linkfield_ops.h: arguments of the table's entries that work on links in double with their halo
- * (qk_linkfield_t): conversion, exchange, sums, and Markov chain updates. Included by ops.h.
+ * (qk_linkfield_t): conversion, exchange, sums, Markov chain updates, gauge fixing. Included by
+ * ops.h.
  *
  * All run on queue 0; sums are synchronous. Not collective. Errors: those of ops.h.
  */
@@ -14,10 +15,12 @@ extern "C" {
 #endif
 
 /* Local sites first .. first+n-1 of the lexicographic order (x fastest, then y, z, t) against
- * device memory `sites`, [n][mu][3][3] complex double. */
+ * device memory `sites`, [n][directions][3][3] complex double. directions: 4, or 1 where u has
+ * memory for the first direction alone: a matrix a site. */
 typedef struct qk_link_copy_args {
   qk_lattice_t lat;
   qk_linkfield_t u;
+  int32_t directions;
   double *sites;
   int64_t first, n;
 } qk_link_copy_args_t;
@@ -68,11 +71,12 @@ typedef struct qk_link_smear_args {
   const double *side[4][4], *top[4][4];
 } qk_link_smear_args_t;
 
-/* Local links, where the lattice is not split the whole field: unit matrices, or drawn from the
- * Haar measure. */
+/* Local links of the first so many directions, where the lattice is not split the whole field: unit
+ * matrices, or drawn from the Haar measure. */
 typedef struct qk_link_start_args {
   qk_lattice_t lat;
   qk_linkfield_t u;
+  int32_t directions; /* 1 to 4 */
   int32_t hot;
   uint64_t seed;
 } qk_link_start_args_t;
@@ -96,6 +100,43 @@ typedef struct qk_link_update_args {
   uint64_t seed;
   int64_t sweep;
 } qk_link_update_args_t;
+
+/* Gauge fixing. g(x) is the transformation, `g` its data: as the first direction of u, with the
+ * same halo. The transformed links are W_mu(x) = g(x) U_mu(x) g(x+mu)^+, and
+ *
+ *   w(x) = sum_mu [ W_mu(x) + W_mu(x-mu)^+ ]   over the first `directions` mu: 4 (Landau), 3
+ *                                              (Coulomb)
+ *
+ * The halos of u and g must hold. All but sums do the same operations on every backend, as
+ * link_update does. */
+
+/* One step on the sites of one parity: for each SU(2) subgroup in turn the h with the largest
+ * Re tr (h w), overrelaxed to (1 - omega) + omega h times a number that brings it back to SU(2);
+ * then g <- h g, projected to SU(3). omega = 1 is the maximum itself. The halo of g is left. */
+typedef struct qk_fix_relax_args {
+  qk_lattice_t lat;
+  qk_linkfield_t u;
+  double *g;
+  int32_t directions, parity;
+  double omega; /* 1 <= omega < 2 */
+} qk_fix_relax_args_t;
+
+/* Of each local time slice, summed over its sites: Re tr w, and tr D D^+ with D the traceless part
+ * of w - w^+. */
+typedef struct qk_fix_sums_args {
+  qk_lattice_t lat;
+  qk_linkfield_t u;
+  const double *g;
+  int32_t directions;
+  double *sum; /* [lat.l[3]][2] of the host */
+} qk_fix_sums_args_t;
+
+/* U_mu(x) <- W_mu(x), local links, all four directions. The halo of u is left. */
+typedef struct qk_fix_rotate_args {
+  qk_lattice_t lat;
+  qk_linkfield_t u;
+  const double *g;
+} qk_fix_rotate_args_t;
 
 #ifdef __cplusplus
 }

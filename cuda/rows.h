@@ -60,7 +60,10 @@
   X(link_start, qk_link_start_args_t)                                                              \
   X(link_update, qk_link_update_args_t)                                                            \
   X(link_smear, qk_link_smear_args_t)                                                              \
-  X(link_sums, qk_link_sums_args_t)
+  X(link_sums, qk_link_sums_args_t)                                                                \
+  X(fix_relax, qk_fix_relax_args_t)                                                                \
+  X(fix_sums, qk_fix_sums_args_t)                                                                  \
+  X(fix_rotate, qk_fix_rotate_args_t)
 
 /* transfer_set: t = v, transfer_get: v = t; coarse_set: links = plain, coarse_get: the reverse. */
 #define QK_COARSE_KERNELS(X)                                                                       \

@@ -25,6 +25,8 @@ qk_status_t qk_args_link_copy(qk_ops_ctx_t *ctx, const qk_link_copy_args_t *a) {
   if (status != QK_OK) return status;
   const int64_t volume = 2 * (int64_t)a->lat.vcb;
   if (a->sites == NULL) return BAD("link copy: sites has no memory");
+  if (a->directions != 1 && a->directions != 4)
+    return BAD("link copy: directions = %d: 1 or 4", a->directions);
   if (a->first < 0 || a->n < 1 || a->n > volume - a->first)
     return BAD("link copy: sites %lld to %lld: 0 to %lld", (long long)a->first,
                (long long)(a->first + a->n - 1), (long long)(volume - 1));
@@ -61,6 +63,8 @@ qk_status_t qk_args_link_sums(qk_ops_ctx_t *ctx, const qk_link_sums_args_t *a) {
 }
 
 qk_status_t qk_args_link_start(qk_ops_ctx_t *ctx, const qk_link_start_args_t *a) {
+  if (a->directions < 1 || a->directions > 4)
+    return BAD("link start: directions = %d: 1 to 4", a->directions);
   return qk_args_linkfield(ctx, "link start", &a->lat, &a->u);
 }
 
@@ -99,4 +103,29 @@ qk_status_t qk_args_link_smear(qk_ops_ctx_t *ctx, const qk_link_smear_args_t *a)
                    mu, nu);
     }
   return QK_OK;
+}
+
+/* What the calls of gauge fixing have in common. */
+static qk_status_t check_fix(qk_ops_ctx_t *ctx, const char *call, const qk_lattice_t *lat,
+                             const qk_linkfield_t *u, const double *g, int directions) {
+  if (g == NULL) return BAD("%s: g has no memory", call);
+  if (g == u->data) return BAD("%s: g has the memory of u", call);
+  if (directions != 3 && directions != 4)
+    return BAD("%s: directions = %d: 3 or 4", call, directions);
+  return qk_args_linkfield(ctx, call, lat, u);
+}
+
+qk_status_t qk_args_fix_relax(qk_ops_ctx_t *ctx, const qk_fix_relax_args_t *a) {
+  if (a->parity != 0 && a->parity != 1) return BAD("fix relax: parity = %d: 0 or 1", a->parity);
+  if (!(a->omega >= 1 && a->omega < 2)) return BAD("fix relax: omega = %g: 1 to 2", a->omega);
+  return check_fix(ctx, "fix relax", &a->lat, &a->u, a->g, a->directions);
+}
+
+qk_status_t qk_args_fix_sums(qk_ops_ctx_t *ctx, const qk_fix_sums_args_t *a) {
+  if (a->sum == NULL) return BAD("fix sums: sum is missing");
+  return check_fix(ctx, "fix sums", &a->lat, &a->u, a->g, a->directions);
+}
+
+qk_status_t qk_args_fix_rotate(qk_ops_ctx_t *ctx, const qk_fix_rotate_args_t *a) {
+  return check_fix(ctx, "fix rotate", &a->lat, &a->u, a->g, 4);
 }

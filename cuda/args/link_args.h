@@ -22,6 +22,9 @@ qk_status_t qk_args_link_smear(qk_ops_ctx_t *ctx, const qk_link_smear_args_t *ar
 qk_status_t qk_args_link_sums(qk_ops_ctx_t *ctx, const qk_link_sums_args_t *args);
 qk_status_t qk_args_link_start(qk_ops_ctx_t *ctx, const qk_link_start_args_t *args);
 qk_status_t qk_args_link_update(qk_ops_ctx_t *ctx, const qk_link_update_args_t *args);
+qk_status_t qk_args_fix_relax(qk_ops_ctx_t *ctx, const qk_fix_relax_args_t *args);
+qk_status_t qk_args_fix_sums(qk_ops_ctx_t *ctx, const qk_fix_sums_args_t *args);
+qk_status_t qk_args_fix_rotate(qk_ops_ctx_t *ctx, const qk_fix_rotate_args_t *args);
 
 #ifdef __cplusplus
 }

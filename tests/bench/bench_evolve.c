@@ -57,7 +57,7 @@ static void bench_all(const bench_t *b, const settings_t *s) {
   qk_linkfield_t u = {.halo = 2};
   for (int mu = 0; mu < 4; mu++) u.e[mu] = b->lat.l[mu];
   u.data = bench_alloc(b, (size_t)b->volume * 4 * 144);
-  const qk_link_start_args_t start = {.lat = b->lat, .u = u, .hot = 0};
+  const qk_link_start_args_t start = {.lat = b->lat, .u = u, .directions = 4, .hot = 0};
   bench_must(b, b->ops->link_start(b->ctx, &start), "link_start");
   pass_t hb = {.a = {.lat = b->lat, .u = u, .heatbath = 1, .beta = s->beta, .c1 = s->c1, .seed = 1},
                .colours = s->c1 == 0 ? 2 : 4};

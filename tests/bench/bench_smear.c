@@ -72,7 +72,7 @@ static qk_linkfield_t random_links(const bench_t *b) {
   qk_linkfield_t u = {.halo = 1};
   memcpy(u.e, b->lat.l, sizeof u.e);
   u.data = bench_alloc(b, (size_t)b->volume * 72 * sizeof(double));
-  const qk_link_start_args_t a = {.lat = b->lat, .u = u, .hot = 1, .seed = 5};
+  const qk_link_start_args_t a = {.lat = b->lat, .u = u, .directions = 4, .hot = 1, .seed = 5};
   bench_must(b, b->ops->link_start(b->ctx, &a), "link_start");
   return u;
 }

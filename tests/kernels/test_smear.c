@@ -156,7 +156,8 @@ static qk_linkfield_t linkfield(const kit_t *kit) {
   qk_linkfield_t u = {.data = kit_alloc(kit, bytes), .halo = 1};
   void *sites = kit_alloc(kit, bytes);
   memcpy(u.e, kit->lat.l, sizeof u.e);
-  const qk_link_copy_args_t a = {.lat = kit->lat, .u = u, .sites = sites, .n = kit->volume};
+  const qk_link_copy_args_t a = {
+      .lat = kit->lat, .u = u, .directions = 4, .sites = sites, .n = kit->volume};
   kit_must(kit, kit->ops->copy(kit->ctx, sites, kit->links, bytes, QK_COPY_TO_DEVICE, 0), "copy");
   kit_must(kit, kit->ops->link_import(kit->ctx, &a), "link_import");
   kit_must(kit, kit->ops->queue_sync(kit->ctx, 0), "queue_sync");

@@ -23,8 +23,8 @@ template <bool IMPORT> struct link_copy_site {
     int x[4];
     lexicographic(a.first + s, a.lat.l, x);
     const link_spot at = local_spot(a.lat, a.u, x);
-    double *p = a.sites + (int64_t)s * 72;
-    for (int mu = 0; mu < 4; mu++)
+    double *p = a.sites + (int64_t)s * 18 * a.directions;
+    for (int mu = 0; mu < a.directions; mu++)
       for (int k = 0; k < 9; k++, p += 2) {
         double *q = link_element(a.u, at, mu, k), re, im;
         load_complex(IMPORT ? p : q, re, im);

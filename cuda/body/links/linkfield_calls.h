@@ -1,11 +1,12 @@
 /*
- * linkfield_calls.h: conversion, exchange and sums of links with their halo, written once over the
- * launchers each_site and reduce_sites, as body/gauge_calls.h.
+ * linkfield_calls.h: conversion, exchange and sums of links with their halo, and of gauge fixing,
+ * written once over the launchers each_site and reduce_sites, as body/gauge_calls.h.
  */
 #ifndef QK_BODY_LINKFIELD_CALLS_H
 #define QK_BODY_LINKFIELD_CALLS_H
 
 #include "cuda/args/link_args.h"
+#include "cuda/body/links/fix_sums.h"
 #include "cuda/body/links/linkfield.h"
 #include "cuda/kernels.h"
 
@@ -53,6 +54,18 @@ qk_status_t link_sums(qk_ops_ctx_t *ctx, const qk_link_sums_args_t *a) {
   double v[QK_LINK_SUMS] = {};
   if (status == QK_OK) status = reduce_sites(ctx, 2 * a->lat.vcb, link_loop_sums{*a}, v);
   if (status == QK_OK) memcpy(a->sum, v, sizeof v);
+  return status;
+}
+
+qk_status_t fix_sums(qk_ops_ctx_t *ctx, const qk_fix_sums_args_t *a) {
+  qk_status_t status = qk_args_fix_sums(ctx, a);
+  if (status != QK_OK) return status;
+  const int32_t *l = a->lat.l;
+  for (int t = 0; t < l[3] && status == QK_OK; t++) {
+    double v[fix_slice_sums::n] = {};
+    status = reduce_sites(ctx, l[0] * l[1] * l[2], fix_slice_sums{*a, t}, v);
+    if (status == QK_OK) memcpy(a->sum + (int64_t)t * fix_slice_sums::n, v, sizeof v);
+  }
   return status;
 }
 

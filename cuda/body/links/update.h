@@ -155,8 +155,12 @@ QK_HD void store_wide(double *p, const wide_site &s, const wide_complex &z) {
 
 #endif
 
+/* Of the links of direction mu, in data as those of a qk_linkfield_t. */
+QK_HD double *part_of(double *data, int64_t stride, int mu, int parity) {
+  return data + 2 * ((mu * 2 + parity) * 9 * stride);
+}
 QK_HD double *links_of(const update_plan &p, int mu, int parity) {
-  return p.a.u.data + 2 * ((mu * 2 + parity) * 9 * p.stride);
+  return part_of(p.a.u.data, p.stride, mu, parity);
 }
 
 /* The links at the even or odd sites n; ADJOINT: their adjoints. */
@@ -368,7 +372,7 @@ template <bool HEATBATH, bool RECTANGLES> struct link_updater {
 
 /* ---- starts ---- */
 
-/* All links of QK_WIDE sites: unit matrices, or Haar distributed: two rows of complex Gaussian
+/* Links of QK_WIDE sites: unit matrices, or Haar distributed: two rows of complex Gaussian
  * numbers made orthonormal, and the third from them. */
 struct link_starter {
   static constexpr int blocks = 4;
@@ -391,7 +395,7 @@ struct link_starter {
   QK_HD void group(int w) const {
     wide_site s;
     place(w, s);
-    for (int mu = 0; mu < 4; mu++) {
+    for (int mu = 0; mu < a.directions; mu++) {
       wide_matrix m = {};
       for (int k = 0; k < 3; k++) m.e[4 * k].re = splat(1);
       for (int k = 0; a.hot && k < 6; k++) {

@@ -1,26 +1,4 @@
 /* Markov chain updates on the GPU: a thread a link. */
-#include "cuda/gpu/ctx.cuh"
-
-#include "cuda/body/links/update.h"
-
-namespace QK_NS {
-namespace {
-
-constexpr int threads = 128;
-
-template <class F>
-__global__ void __launch_bounds__(threads, F::blocks)
-    group_kernel(int n, const __grid_constant__ F body) {
-  const int w = (int)(blockIdx.x * threads + threadIdx.x);
-  if (w < n) body.group(w);
-}
-
-template <class F> qk_status_t each_group(qk_ops_ctx_t *ctx, int n, const F &body) {
-  group_kernel<<<(n + threads - 1) / threads, threads, 0, qk_gpu(ctx)->stream[0]>>>(n, body);
-  return qk_gpu_launched(ctx, "link update");
-}
-
-} // namespace
-} // namespace QK_NS
+#include "cuda/gpu/gauge/groups.cuh"
 
 #include "cuda/body/links/update_calls.h"

@@ -25,7 +25,8 @@ int qk_evolve_halo(const qk_evolve_params_t *params) {
 
 static qk_status_t start(qk_gaugefield_t *field, bool hot, uint64_t seed) {
   const qk_device_t *dev = field->dev;
-  const qk_link_start_args_t a = {.lat = dev->geom->lat, .u = field->v, .hot = hot, .seed = seed};
+  const qk_link_start_args_t a = {
+      .lat = dev->geom->lat, .u = field->v, .directions = 4, .hot = hot, .seed = seed};
   qk_status_t status = dev->ops->link_start(dev->ctx, &a);
   return status == QK_OK ? qk_gaugefield_exchange(field, 15) : status;
 }

@@ -4,7 +4,7 @@
 
 #include "daemon/base/mem.h"
 
-enum { SITE_REALS = 72, PIECE_SITES = 1 << 15 }; /* a piece of import and export: 18 MB */
+enum { LINK_REALS = 18, PIECE_SITES = 1 << 15 }; /* a piece of import and export: 18 MB */
 
 /* Device memory through which pieces and slabs are copied, and the buffers of messages: the same
  * memory on the CPU, pinned host memory elsewhere. slab: doubles of one of the four parts of an
@@ -13,6 +13,14 @@ struct qk_gaugefield_staging {
   double *device, *host;
   size_t slab;
 };
+
+static size_t site_reals(const qk_gaugefield_t *f) {
+  return (size_t)f->directions * LINK_REALS;
+}
+
+static unsigned all_of(const qk_gaugefield_t *f) {
+  return (1u << f->directions) - 1;
+}
 
 static bool staged(const qk_gaugefield_t *f) {
   return !f->dev->ops->host_memory;
@@ -46,11 +54,11 @@ static qk_status_t staging_create(qk_gaugefield_t *f) {
   void *device = NULL, *host = NULL;
   for (int nu = 0; nu < 4; nu++) {
     if (!geom->lat.split[nu]) continue;
-    const qk_link_box_args_t a = slab_box(f, nu, 0, 15);
-    if (box_sites(&a) * SITE_REALS > s->slab) s->slab = box_sites(&a) * SITE_REALS;
+    const qk_link_box_args_t a = slab_box(f, nu, 0, all_of(f));
+    if (box_sites(&a) * site_reals(f) > s->slab) s->slab = box_sites(&a) * site_reals(f);
   }
   const int64_t piece = geom->local_volume < PIECE_SITES ? geom->local_volume : PIECE_SITES;
-  size_t reals = (size_t)piece * SITE_REALS;
+  size_t reals = (size_t)piece * site_reals(f);
   if (4 * s->slab > reals) reals = 4 * s->slab;
   qk_status_t status = dev->ops->alloc(dev->ctx, reals * sizeof(double), &device);
   if (status != QK_OK) return status;
@@ -79,7 +87,7 @@ static int extent(const qk_lattice_t *lat, int halo, int mu) {
 size_t qk_gaugefield_bytes(const qk_lattice_t *lat, int halo) {
   size_t sites = 1;
   for (int mu = 0; mu < 4; mu++) sites *= (size_t)extent(lat, halo, mu);
-  return sites * SITE_REALS * sizeof(double);
+  return sites * 4 * LINK_REALS * sizeof(double);
 }
 
 size_t qk_gaugefield_staging_bytes(const qk_lattice_t *lat, int halo) {
@@ -92,17 +100,18 @@ size_t qk_gaugefield_staging_bytes(const qk_lattice_t *lat, int halo) {
       if (mu != nu) n *= (size_t)extent(lat, halo, mu);
     if (lat->split[nu] && n > slab) slab = n;
   }
-  return (4 * slab > sites ? 4 * slab : sites) * SITE_REALS * sizeof(double);
+  return (4 * slab > sites ? 4 * slab : sites) * 4 * LINK_REALS * sizeof(double);
 }
 
-static qk_status_t create(const qk_device_t *dev, int halo, qk_gaugefield_t **field) {
+static qk_status_t create(const qk_device_t *dev, int halo, int directions,
+                          qk_gaugefield_t **field) {
   const qk_lattice_t *lat = &dev->geom->lat;
   void *data = NULL;
   qk_gaugefield_t *f = qk_calloc(1, sizeof *f);
   if (f == NULL) return QK_NO_MEMORY;
-  *f = (qk_gaugefield_t){.dev = dev, .v = {.halo = halo}};
+  *f = (qk_gaugefield_t){.dev = dev, .v = {.halo = halo}, .directions = directions};
   for (int mu = 0; mu < 4; mu++) f->v.e[mu] = extent(lat, halo, mu);
-  f->bytes = qk_gaugefield_bytes(lat, halo);
+  f->bytes = qk_gaugefield_bytes(lat, halo) / 4 * (size_t)directions;
   qk_status_t status = QK_NO_MEMORY;
   f->staging = qk_calloc(1, sizeof *f->staging);
   if (f->staging == NULL) goto fail;
@@ -118,9 +127,10 @@ fail:
   return status;
 }
 
-qk_status_t qk_gaugefield_create(const qk_device_t *dev, int halo, qk_gaugefield_t **field) {
+static qk_status_t create_agreed(const qk_device_t *dev, int halo, int directions,
+                                 qk_gaugefield_t **field) {
   qk_gaugefield_t *f = NULL;
-  qk_status_t status = create(dev, halo, &f);
+  qk_status_t status = create(dev, halo, directions, &f);
   status = qk_comm_agree(dev->geom->comm, status, NULL);
   if (status != QK_OK) {
     qk_gaugefield_destroy(f);
@@ -130,16 +140,25 @@ qk_status_t qk_gaugefield_create(const qk_device_t *dev, int halo, qk_gaugefield
   return QK_OK;
 }
 
+qk_status_t qk_gaugefield_create(const qk_device_t *dev, int halo, qk_gaugefield_t **field) {
+  return create_agreed(dev, halo, 4, field);
+}
+
+qk_status_t qk_gaugefield_create_sites(const qk_device_t *dev, int halo, qk_gaugefield_t **field) {
+  return create_agreed(dev, halo, 1, field);
+}
+
 /* ---- host memory ---- */
 
 static qk_status_t copy_pieces(const qk_gaugefield_t *f, double *links, qk_copy_t kind) {
   const qk_device_t *dev = f->dev;
   const int64_t volume = dev->geom->local_volume;
-  qk_link_copy_args_t a = {.lat = dev->geom->lat, .u = f->v, .sites = f->staging->device};
+  qk_link_copy_args_t a = {
+      .lat = dev->geom->lat, .u = f->v, .directions = f->directions, .sites = f->staging->device};
   for (a.first = 0; a.first < volume && qk_dev_ok(dev); a.first += a.n) {
-    double *piece = links + a.first * SITE_REALS;
+    double *piece = links + (size_t)a.first * site_reals(f);
     a.n = volume - a.first < PIECE_SITES ? volume - a.first : PIECE_SITES;
-    const size_t bytes = (size_t)a.n * SITE_REALS * sizeof(double);
+    const size_t bytes = (size_t)a.n * site_reals(f) * sizeof(double);
     if (kind == QK_COPY_TO_DEVICE) {
       qk_dev_copy(dev, a.sites, piece, bytes, kind);
       if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->link_import(dev->ctx, &a));
@@ -154,7 +173,7 @@ static qk_status_t copy_pieces(const qk_gaugefield_t *f, double *links, qk_copy_
 
 qk_status_t qk_gaugefield_import(qk_gaugefield_t *field, const double *links) {
   qk_status_t status = copy_pieces(field, (double *)links, QK_COPY_TO_DEVICE);
-  return status == QK_OK ? qk_gaugefield_exchange(field, 15) : status;
+  return status == QK_OK ? qk_gaugefield_exchange(field, all_of(field)) : status;
 }
 
 qk_status_t qk_gaugefield_export(const qk_gaugefield_t *field, double *links) {
@@ -165,7 +184,10 @@ qk_status_t qk_gaugefield_export(const qk_gaugefield_t *field, double *links) {
 static qk_status_t copy_across(qk_gaugefield_t *out, const qk_gaugefield_t *in) {
   const qk_device_t *dev = out->dev;
   const int64_t volume = dev->geom->local_volume;
-  qk_link_copy_args_t from = {.lat = dev->geom->lat, .u = in->v, .sites = out->staging->device};
+  qk_link_copy_args_t from = {.lat = dev->geom->lat,
+                              .u = in->v,
+                              .directions = in->directions,
+                              .sites = out->staging->device};
   for (from.first = 0; from.first < volume; from.first += from.n) {
     from.n = volume - from.first < PIECE_SITES ? volume - from.first : PIECE_SITES;
     qk_link_copy_args_t to = from;
@@ -181,7 +203,7 @@ qk_status_t qk_gaugefield_copy(qk_gaugefield_t *out, const qk_gaugefield_t *in) 
   if (memcmp(out->v.e, in->v.e, sizeof in->v.e) == 0)
     return dev->ops->copy(dev->ctx, out->v.data, in->v.data, in->bytes, QK_COPY_DEVICE, 0);
   qk_status_t status = copy_across(out, in);
-  return status == QK_OK ? qk_gaugefield_exchange(out, 15) : status;
+  return status == QK_OK ? qk_gaugefield_exchange(out, all_of(out)) : status;
 }
 
 /* ---- halo ---- */
