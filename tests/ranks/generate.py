@@ -1,4 +1,4 @@
-"""quark-gauge generate and smear on several ranks: generate.py QUARK_GAUGE
+"""quark-gauge generate, smear and fix on several ranks: generate.py QUARK_GAUGE
 
 Every grid leaves the files of one rank, byte by byte, and a chain that stopped on one grid goes on on another.
 """
@@ -89,6 +89,28 @@ def smeared_links_are_those_of_one_rank(exe):
         plaquettes = [next(line.split()[1] for line in t.stdout.splitlines() if line[:9] == 'plaquette') for t in told]
         for kind in (plaquettes[:3], plaquettes[3:]):
             assert max(map(float, kind)) - min(map(float, kind)) < 1e-13, plaquettes
+
+
+@tap.test
+def fixed_files_are_those_of_one_rank(exe):
+    for options in (['--gauge=landau'], ['--gauge=coulomb', '--random-start=3']):
+        want = None
+        for grid in (None, '1x1x1x2', '2x1x1x1', '1x2x2x1', '2x1x1x2'):
+            with tempfile.TemporaryDirectory() as folder:
+                done = call(exe, grid, 'fix', '--tol=1e-16', '--quiet', '--transform=%s/g.lime' % folder, *options,
+                            'builtin:weak:8x8x8x8:1', folder + '/u.lime')
+                assert done.returncode == 0 and done.stdout.count('theta') == 1, done
+                found = files(folder)
+                assert sorted(found) == ['g.lime', 'u.lime']
+                want = want or found
+                assert found == want, (options, grid)
+
+
+@tap.test
+def ranks_agree_that_fixing_has_not_ended(exe):
+    with tempfile.TemporaryDirectory() as folder:
+        done = call(exe, '1x1x1x2', 'fix', '--gauge=landau', '--max-iter=3', 'builtin:weak:8x4x4x8:1', folder + '/u.lime')
+        assert done.returncode == DATA_ERROR and done.stderr.count('theta = ') == 1 and not os.listdir(folder), done
 
 
 tap.run(sys.argv[1])

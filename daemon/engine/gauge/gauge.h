@@ -95,6 +95,11 @@ qk_status_t qk_gauge_read(const char *path, const qk_gauge_info_t *info, const q
 qk_status_t qk_gauge_write(const char *path, const char *format, int bits, const qk_geom_t *geom,
                            const double *links, qk_err_t *err);
 
+/* Writes a matrix a site, g[local_volume][3][3] complex, as a SciDAC field of one colour matrix
+ * (QDP_D3_ColorMatrix, 64 bits), as qk_gauge_write does, whose errors it has. */
+qk_status_t qk_gauge_write_transform(const char *path, const qk_geom_t *geom, const double *g,
+                                     qk_err_t *err);
+
 /* The local links with the halo that the kernels need (qk_gauge_ext_t), exchanged between ranks.
  * *ext is host memory of qk_malloc, given to the caller; e[mu] = l + 2*split. Collective. */
 qk_status_t qk_gauge_extend(const qk_geom_t *geom, const double *links, double **ext, int e[4],

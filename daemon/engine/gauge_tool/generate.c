@@ -1,13 +1,13 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "daemon/base/clock.h"
 #include "daemon/engine/gauge_tool/autocorr.h"
 #include "daemon/engine/gauge_tool/chain.h"
+#include "daemon/engine/gauge_tool/interrupt.h"
 #include "daemon/engine/gauge_tool/show.h"
 
 typedef struct options {
@@ -155,31 +155,6 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
   }
 }
 
-/* ---- interruption ---- */
-
-static volatile sig_atomic_t signalled;
-
-static void note_signal(int number) {
-  (void)number;
-  signalled = 1;
-}
-
-/* The first signal ends the chain after its sweep, the second one at once. */
-static void catch_signals(void) {
-  struct sigaction action = {.sa_handler = note_signal, .sa_flags = (int)SA_RESETHAND | SA_RESTART};
-  sigaction(SIGINT, &action, NULL);
-  sigaction(SIGTERM, &action, NULL);
-}
-
-/* On any rank. Collective. */
-static qk_status_t interrupted(qk_comm_t *comm, bool *yes, qk_err_t *err) {
-  double any = signalled;
-  qk_status_t status = qk_comm_max(comm, &any, 1);
-  if (status != QK_OK) return qk_fail(err, status, "the ranks lost each other");
-  *yes = any > 0;
-  return QK_OK;
-}
-
 /* ---- the run ---- */
 
 /* --dims, or the extents of the file that the chain starts from. */
@@ -224,7 +199,7 @@ static qk_status_t run_sweeps(qk_chain_t *chain, qk_show_t *show, bool *stopped,
   while (chain->state.sweep < chain->sweeps && !*stopped && status == QK_OK) {
     double plaquette;
     status = qk_chain_sweep(chain, &plaquette, err);
-    if (status == QK_OK) status = interrupted(chain->tool->comm, stopped, err);
+    if (status == QK_OK) status = qk_interrupt_asked(chain->tool->comm, stopped, err);
     if (status != QK_OK) break;
     int64_t sweep = chain->state.sweep;
     if (chain->tool->root) qk_show_sweep(show, sweep, plaquette);
@@ -316,7 +291,7 @@ static qk_status_t generate(qk_tool_t *tool, options_t *o, qk_err_t *err) {
   status = qk_chain_start(&chain, err);
   if (status != QK_OK) goto out;
 
-  catch_signals();
+  qk_interrupt_catch();
   bool table = tool->root && !o->quiet && !tool->json;
   qk_show_begin(&show, table, tool->root && !o->quiet, chain.saved, o->sweeps);
   show_head(&show, tool, &chain);

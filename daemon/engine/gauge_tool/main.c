@@ -13,6 +13,7 @@ static const struct {
     {"info", "FILE", "verify a configuration and say what it is", qk_tool_info},
     {"convert", "IN OUT", "verify a configuration and write it in another format", qk_tool_convert},
     {"smear", "--links=KIND:... IN OUT", "smear the links of a configuration", qk_tool_smear},
+    {"fix", "--gauge=KIND IN OUT", "bring a configuration to Landau or Coulomb gauge", qk_tool_fix},
     {"generate", "--beta=B --out=PATTERN ...", "make configurations of the quenched theory",
      qk_tool_generate},
 };

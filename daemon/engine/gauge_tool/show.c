@@ -56,6 +56,17 @@ void qk_show_note(qk_show_t *show, const char *fmt, ...) {
   fflush(stdout);
 }
 
+void qk_show_row(qk_show_t *show, const char *fmt, ...) {
+  if (!show->table) return;
+  va_list ap;
+  wipe(show);
+  va_start(ap, fmt);
+  vprintf(fmt, ap);
+  va_end(ap);
+  putchar('\n');
+  fflush(stdout);
+}
+
 void qk_show_end(qk_show_t *show) {
   wipe(show);
   show->bar = false;

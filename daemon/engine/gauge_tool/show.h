@@ -1,6 +1,7 @@
 /*
- * show.h: output of a running chain: the plaquette of every sweep on stdout, and a progress bar on
- * stderr if that is a terminal. For rank 0.
+ * show.h: output of long work: a table on stdout (of a chain, the plaquette of every sweep; of
+ * gauge fixing, each look at theta), and a progress bar of a chain on stderr if that is a terminal.
+ * For rank 0.
  */
 #ifndef QK_GAUGE_TOOL_SHOW_H
 #define QK_GAUGE_TOOL_SHOW_H
@@ -19,6 +20,8 @@ void qk_show_begin(qk_show_t *show, bool table, bool bar, int64_t first, int64_t
 void qk_show_sweep(qk_show_t *show, int64_t sweep, double plaquette);
 /* A line of the table that begins with "# ". */
 __attribute__((format(printf, 2, 3))) void qk_show_note(qk_show_t *show, const char *fmt, ...);
+/* A line of the table. */
+__attribute__((format(printf, 2, 3))) void qk_show_row(qk_show_t *show, const char *fmt, ...);
 void qk_show_end(qk_show_t *show);
 
 #endif

@@ -4,7 +4,8 @@
  * Every command runs on one rank, or under mpirun on all ranks that were started; rank 0 prints.
  * Results go to stdout, as text or (--json) as one object; everything else goes to stderr.
  *
- * Exit codes   0; 64 usage; 65 a file is missing, damaged or cannot be written; 69 no such device;
+ * Exit codes   0; 64 usage; 65 a file is missing, damaged or cannot be written, or no
+ *              convergence; 69 no such device;
  *              70 the device or a rank failed; 75 not enough memory, or interrupted.
  */
 #ifndef QK_GAUGE_TOOL_TOOL_H
@@ -136,6 +137,6 @@ void qk_tool_print(const qk_tool_t *tool, json_t *object);
 /* ---- commands: argv[0] is "quark-gauge COMMAND" ---- */
 
 typedef int qk_tool_command_fn(int argc, char **argv);
-qk_tool_command_fn qk_tool_info, qk_tool_convert, qk_tool_generate, qk_tool_smear;
+qk_tool_command_fn qk_tool_info, qk_tool_convert, qk_tool_fix, qk_tool_generate, qk_tool_smear;
 
 #endif
