@@ -25,6 +25,7 @@
 #ifndef QK_CUDA_MG_OPS_H
 #define QK_CUDA_MG_OPS_H
 
+#include "cuda/peer_ops.h"
 #include "cuda/types.h"
 
 #ifdef __cplusplus
@@ -97,6 +98,19 @@ typedef struct qk_coarse_pack_args {
   qk_spinor_t to[4][2]; /* data NULL where not split */
   qk_turns_t turns;
 } qk_coarse_pack_args_t;
+
+/* part_put: of[i] = part at the sites that a rank has of the whole lattice, i = 0 .. n-1, in the
+ * half of turns that is written; their other sites are left alone. part_get: part = of[0] at these
+ * sites, from the half that is read. lat: what the rank has; whole: the lattice on one rank. part:
+ * full field, QK_DOUBLE or QK_SINGLE, any ncomp; of[i]: full fields of the whole lattice, else like
+ * it. Bits are not changed. */
+typedef struct qk_part_args {
+  qk_lattice_t lat, whole;
+  qk_spinor_t part;
+  int32_t n; /* 1 to QK_PEER_RANKS */
+  void *of[QK_PEER_RANKS];
+  qk_turns_t turns;
+} qk_part_args_t;
 
 /* restrict: coarse = R fine;  prolong: fine = P coarse, or fine += P coarse where `add`.
  * parity: the fine sites that take part; `fine` holds them (a single-parity view, or a full field);

@@ -69,6 +69,8 @@
 #define QK_COARSE_KERNELS(X)                                                                       \
   X(coarse, qk_coarse_args_t)                                                                      \
   X(coarse_pack, qk_coarse_pack_args_t)                                                            \
+  X(part_put, qk_part_args_t)                                                                      \
+  X(part_get, qk_part_args_t)                                                                      \
   X(restrict_, qk_transfer_args_t)                                                                 \
   X(prolong, qk_transfer_args_t)                                                                   \
   X(chiral, qk_chiral_args_t)                                                                      \

@@ -169,6 +169,33 @@ qk_status_t qk_args_coarse_pack(qk_ops_ctx_t *ctx, const qk_coarse_pack_args_t *
   return status;
 }
 
+/* Sites of a part follow from its extents and offsets: its parities must be those of the whole. */
+static qk_status_t parts(qk_ops_ctx_t *ctx, const qk_part_args_t *a) {
+  qk_status_t status = lattice(ctx, "part", &a->lat);
+  if (status == QK_OK) status = lattice(ctx, "part", &a->whole);
+  for (int mu = 0; status == QK_OK && mu < 4; mu++) {
+    const int offset = a->lat.offset[mu], l = a->lat.l[mu], whole = a->whole.l[mu];
+    if (offset < 0 || offset % 2 != 0 || offset + l > whole)
+      status = BAD("part: offset[%d], l = %d, %d: even, in %d", mu, offset, l, whole);
+  }
+  return status;
+}
+
+qk_status_t qk_args_part(qk_ops_ctx_t *ctx, const qk_part_args_t *a) {
+  const qk_spinor_t *part = &a->part;
+  qk_status_t status = parts(ctx, a);
+  if (status != QK_OK) return status;
+  if (part->ncomp < 4 || part->ncomp % 4 != 0)
+    return BAD("part: ncomp = %d: a multiple of 4", part->ncomp);
+  if (part->prec != QK_DOUBLE && part->prec != QK_SINGLE)
+    return BAD("part: prec = %d: 0 or 1", (int)part->prec);
+  if (part->subset != QK_FULL) return BAD("part: subset = %d: %d", (int)part->subset, QK_FULL);
+  if (a->n < 1 || a->n > QK_PEER_RANKS) return BAD("part: n = %d: 1 to %d", a->n, QK_PEER_RANKS);
+  for (int i = 0; i < a->n; i++)
+    if (a->of[i] == NULL) return BAD("part: of[%d] is missing", i);
+  return spinor(ctx, "part", "part", part, part->ncomp, sites_of(&a->lat, QK_FULL));
+}
+
 qk_status_t qk_args_chiral(qk_ops_ctx_t *ctx, const qk_chiral_args_t *a) {
   const qk_spinor_t *in = &a->in, *out = &a->out;
   if (qk_prec_scaled(in->prec) && in->ncomp != 12)

@@ -17,6 +17,7 @@ enum { QK_MG_NVEC_MAX = 64, QK_MG_N_MAX = 2 * QK_MG_NVEC_MAX };
 
 qk_status_t qk_args_coarse(qk_ops_ctx_t *ctx, const qk_coarse_args_t *args);
 qk_status_t qk_args_coarse_pack(qk_ops_ctx_t *ctx, const qk_coarse_pack_args_t *args);
+qk_status_t qk_args_part(qk_ops_ctx_t *ctx, const qk_part_args_t *args);
 qk_status_t qk_args_chiral(qk_ops_ctx_t *ctx, const qk_chiral_args_t *args);
 qk_status_t qk_args_transfer(qk_ops_ctx_t *ctx, const qk_transfer_args_t *args);
 qk_status_t qk_args_transfer_copy(qk_ops_ctx_t *ctx, const qk_transfer_copy_args_t *args);

@@ -1,6 +1,6 @@
 /*
- * coarse_fields.h: chiralities and faces of spinors of any number of components, one work item
- * (cuda/mg_ops.h: chiral, coarse_pack).
+ * coarse_fields.h: chiralities, faces and parts of spinors of any number of components, one work
+ * item (cuda/mg_ops.h: chiral, coarse_pack, part_put, part_get).
  */
 #ifndef QK_BODY_COARSE_FIELDS_H
 #define QK_BODY_COARSE_FIELDS_H
@@ -45,6 +45,13 @@ QK_ANY int64_t coarse_pack_site(const qk_lattice_t &lat, qk_subset_t in_parity, 
   if (f >= lat.face[mu]) return -1;
   const site_pos s = face_site(lat, parity, mu, ahead ? lat.l[mu] - 1 : 0, f);
   return s.cb + (in_parity == QK_FULL && parity == 1 ? lat.vcb : 0);
+}
+
+/* Where site n of a rank's full field stands in that of the whole lattice. */
+QK_HD int64_t part_site(const qk_part_args_t &a, int n) {
+  site_pos s = site_of(a.lat, n);
+  for (int mu = 0; mu < 4; mu++) s.x[mu] += a.lat.offset[mu];
+  return cb_of(a.whole, s.x) + (s.parity == 1 ? a.whole.vcb : 0);
 }
 
 } // namespace QK_NS

@@ -1,5 +1,5 @@
-/* Chiralities and faces of spinors of any number of components, against plain loops. Backend:
- * QK_BACKEND. */
+/* Chiralities, faces and parts of spinors of any number of components, against plain loops.
+ * Backend: QK_BACKEND. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -125,6 +125,118 @@ Test(coarse_fields, faces_are_packed_in_the_order_of_ghosts) {
   check_pack((int[]){4, 6, 4, 8}, all, 4);
   check_pack((int[]){4, 4, 6, 4}, all, 20);
   check_pack((int[]){6, 2, 2, 4}, some, 8);
+}
+
+/* ---- parts of a whole lattice ---- */
+
+/* Site of the whole lattice where site n of a part stands; lexicographic. */
+static int64_t site_in(const kit_t *whole, const kit_t *part, int64_t n) {
+  int64_t at = 0, x[4];
+  for (int mu = 0; mu < 4; mu++) {
+    x[mu] = n % part->lat.l[mu] + part->lat.offset[mu];
+    n /= part->lat.l[mu];
+  }
+  for (int mu = 3; mu >= 0; mu--) at = at * whole->lat.l[mu] + x[mu];
+  return at;
+}
+
+/* What has become of a field of the whole lattice: the part's numbers at its sites if it is there,
+ * else its own. */
+static void expect_whole(const kit_t *kit, const kit_t *part, const block_t *now, const block_t *p,
+                         bool there) {
+  for (int rhs = 0; rhs < p->v.nrhs; rhs++) {
+    const size_t bytes = (size_t)kit->ncomp * sizeof(double complex);
+    double complex *got = block_get(kit, now, rhs), *want = now->x[rhs];
+    for (int64_t n = 0; n < part->volume && there; n++)
+      memcpy(want + site_in(kit, part, n) * kit->ncomp, p->x[rhs] + n * kit->ncomp, bytes);
+    cr_expect_arr_eq(got, want, kit_components(kit) * sizeof *got, "ncomp %d, nrhs %d, rhs %d",
+                     kit->ncomp, p->v.nrhs, rhs);
+    free(got);
+  }
+}
+
+/* The second half of turns is another field. */
+static void expect_part(const kit_t *kit, const kit_t *part, cut_t cut) {
+  block_t one = block_make(kit, cut, 1), two = block_make(kit, cut, 2),
+          p = block_make(part, cut, 3);
+  block_t other = block_make(kit, cut, 4);
+  const uint32_t exchanges = 4;
+  void *epoch = NULL;
+  kit_must(kit, kit->ops->alloc(kit->ctx, sizeof exchanges, &epoch), "alloc");
+  kit_must(kit, kit->ops->copy(kit->ctx, epoch, &exchanges, sizeof exchanges, QK_COPY_TO_DEVICE, 0),
+           "copy");
+  qk_part_args_t args = {.lat = part->lat,
+                         .whole = kit->lat,
+                         .part = p.v,
+                         .n = 1,
+                         .of = {one.v.data, other.v.data},
+                         .turns = {epoch, (char *)two.v.data - (char *)one.v.data}};
+  kit_must(kit, kit->ops->part_put(kit->ctx, &args), "part_put");
+  expect_whole(kit, part, &one, &p, false);
+  expect_whole(kit, part, &two, &p, true);
+  args.n = 2;
+  args.turns = (qk_turns_t){0};
+  kit_must(kit, kit->ops->part_put(kit->ctx, &args), "part_put");
+  expect_whole(kit, part, &one, &p, true);
+  expect_whole(kit, part, &other, &p, true);
+  block_t back = block_make(part, cut, 5);
+  args.part = back.v;
+  args.turns.epoch = epoch;
+  kit_must(kit, kit->ops->part_get(kit->ctx, &args), "part_get");
+  for (int rhs = 0; rhs < cut.nrhs; rhs++) {
+    double complex *got = block_get(part, &back, rhs);
+    cr_expect_arr_eq(got, p.x[rhs], kit_components(part) * sizeof *got, "rhs %d", rhs);
+    free(got);
+  }
+  kit->ops->free(kit->ctx, epoch);
+  block_free(part, &back);
+  block_free(part, &p);
+  block_free(kit, &other);
+  block_free(kit, &two);
+  block_free(kit, &one);
+}
+
+static void check_parts(const int dims[4], const int local[4], const int offset[4], int ncomp) {
+  static const int none[4] = {0};
+  double complex *links = kit_random_links(dims, 0, 1), *few = kit_random_links(local, 0, 1);
+  kit_t kit, part;
+  kit_open(&kit, dims, none, links);
+  kit_open(&part, local, none, few);
+  kit.ncomp = part.ncomp = ncomp;
+  memcpy(part.lat.offset, offset, sizeof part.lat.offset);
+  for (int i = 0; i < ncuts; i++)
+    if (cuts[i].prec != QK_HALF && cuts[i].subset == QK_FULL) expect_part(&kit, &part, cuts[i]);
+  kit_close(&part);
+  kit_close(&kit);
+  free(few);
+  free(links);
+}
+
+Test(coarse_fields, parts_go_to_their_sites_of_the_whole_and_back) {
+  check_parts((int[]){4, 4, 2, 8}, (int[]){4, 2, 2, 2}, (int[]){0, 2, 0, 4}, 8);
+  check_parts((int[]){6, 2, 4, 4}, (int[]){2, 2, 2, 4}, (int[]){4, 0, 2, 0}, 20);
+  check_parts((int[]){2, 2, 4, 4}, (int[]){2, 2, 4, 4}, (int[]){0, 0, 0, 0}, 4);
+}
+
+Test(coarse_fields, parts_that_stand_elsewhere_are_refused) {
+  kit_t kit;
+  block_kit_open(&kit); /* 4x6x2x8 */
+  block_t a = block_make(&kit, (cut_t){QK_SINGLE, 3, false, QK_FULL}, 1);
+  const qk_part_args_t good = {
+      .lat = kit.lat, .whole = kit.lat, .part = a.v, .n = 1, .of = {a.v.data}};
+  qk_part_args_t bad[5] = {good, good, good, good, good};
+  const char *const word[5] = {"offset[3]", "offset[1]", "n = 9", "of[1]", "subset"};
+  bad[0].lat.offset[3] = 2;
+  bad[1].lat.offset[1] = 1;
+  bad[2].n = 9;
+  bad[3].n = 2;
+  bad[4].part.subset = QK_EVEN;
+  for (int i = 0; i < 5; i++) {
+    kit_refused(&kit, kit.ops->part_put(kit.ctx, &bad[i]), word[i]);
+    kit_refused(&kit, kit.ops->part_get(kit.ctx, &bad[i]), word[i]);
+  }
+  block_free(&kit, &a);
+  kit_close(&kit);
 }
 
 /* ---- refusals ---- */

@@ -1,4 +1,4 @@
-/* Faces and chiralities of spinors of any number of components, on the GPU. */
+/* Faces, parts and chiralities of spinors of any number of components, on the GPU. */
 #include "cuda/body/coarse_fields.h"
 
 #include "cuda/args/mg_args.h"
@@ -59,7 +59,50 @@ __global__ void __launch_bounds__(threads)
   to[i] = ((const uint4 *)a.in.data)[(from * pieces + piece) * QK_TILE + from_lane];
 }
 
+/* A thread moves one piece, to the fields of all ranks. */
+template <bool put>
+__global__ void __launch_bounds__(threads)
+    part_kernel(const __grid_constant__ qk_part_args_t a, uint32_t pieces) {
+  const uint32_t i = blockIdx.x * threads + threadIdx.x;
+  const uint32_t ntile = (uint32_t)a.part.ntile, lane = i % QK_TILE, piece = i / QK_TILE % pieces;
+  const uint32_t tile = i / QK_TILE / pieces;
+  const uint32_t n = ntile == 0 ? tile * QK_TILE + lane : tile / ntile;
+  if (n >= a.part.nsites) return;
+  const int64_t site = part_site(a, (int)n);
+  const int64_t there = ntile == 0 ? site / QK_TILE : site * ntile + tile % ntile;
+  const int there_lane = (int)(ntile == 0 ? site % QK_TILE : lane);
+  const int64_t at = (there * pieces + piece) * QK_TILE + there_lane;
+  const int64_t turn = turn_bytes(a.turns, put ? 1 : 0);
+  uint4 *part = (uint4 *)a.part.data + i;
+  if constexpr (put) {
+    const uint4 v = *part;
+    for (int k = 0; k < a.n; k++) ((uint4 *)((char *)a.of[k] + turn))[at] = v;
+  } else {
+    *part = ((const uint4 *)((const char *)a.of[0] + turn))[at];
+  }
+}
+
+template <bool put>
+qk_status_t part_launch(qk_ops_ctx_t *ctx, const qk_part_args_t *a, const char *name) {
+  const qk_status_t status = qk_args_part(ctx, a);
+  if (status != QK_OK) return status;
+  const uint32_t pieces = (uint32_t)pieces_of(a->part);
+  const int64_t lanes = a->part.ntile == 0 ? 1 : a->part.ntile * QK_TILE;
+  part_kernel<put>
+      <<<blocks_of(a->part.nsites * lanes * pieces), threads, 0, qk_gpu(ctx)->stream[0]>>>(*a,
+                                                                                           pieces);
+  return qk_gpu_launched(ctx, name);
+}
+
 } // namespace
+
+qk_status_t part_put(qk_ops_ctx_t *ctx, const qk_part_args_t *a) {
+  return part_launch<true>(ctx, a, "part_put");
+}
+
+qk_status_t part_get(qk_ops_ctx_t *ctx, const qk_part_args_t *a) {
+  return part_launch<false>(ctx, a, "part_get");
+}
 
 qk_status_t coarse_pack(qk_ops_ctx_t *ctx, const qk_coarse_pack_args_t *a) {
   const qk_status_t status = qk_args_coarse_pack(ctx, a);
