@@ -1,10 +1,11 @@
 #include "daemon/engine/lattice/geom.h"
 
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "daemon/base/assert.h"
 
 static const char axis[4] = {'x', 'y', 'z', 't'};
 
@@ -104,6 +105,39 @@ qk_status_t qk_geom_coarsen(const qk_geom_t *fine, const int block[4], int nvec,
   for (int mu = 0; mu < 4; mu++) g.lat.face[mu] = g.lat.vcb / g.lat.l[mu];
   *coarse = g;
   return QK_OK;
+}
+
+void qk_geom_whole(const qk_geom_t *part, qk_comm_t *self, qk_geom_t *whole) {
+  static const int one[4] = {1, 1, 1, 1}, origin[4] = {0, 0, 0, 0};
+  qk_geom_t g;
+  const qk_status_t status = qk_geom_part(part->global, one, origin, &g, NULL);
+  QK_ASSERT(status == QK_OK); /* the ranks have parts of it */
+  g.ncomp = part->ncomp;
+  g.inner = part->inner;
+  g.ls = part->ls;
+  g.whole = true;
+  g.comm = self;
+  *whole = g;
+}
+
+int64_t qk_geom_site_of_whole(const qk_lattice_t *part, const qk_lattice_t *whole, int64_t n) {
+  const int parity = n >= part->vcb;
+  int64_t at = 2 * (n - parity * (int64_t)part->vcb), place = 0;
+  int x[4];
+  for (int mu = 0; mu < 4; mu++) {
+    x[mu] = (int)(at % part->l[mu]) + part->offset[mu];
+    at /= part->l[mu];
+  }
+  for (int mu = 3; mu >= 0; mu--) place = place * whole->l[mu] + x[mu];
+  return place / 2 + parity * (int64_t)whole->vcb;
+}
+
+qk_lattice_t qk_geom_part_of(const qk_geom_t *geom, int rank) {
+  qk_lattice_t lat = geom->lat;
+  int coord[4];
+  qk_comm_coord_of(geom->comm, rank, coord);
+  for (int mu = 0; mu < 4; mu++) lat.offset[mu] = coord[mu] * lat.l[mu];
+  return lat;
 }
 
 qk_status_t qk_geom_parse_dims(const char *text, int dims[4], qk_err_t *err) {

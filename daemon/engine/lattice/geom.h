@@ -4,6 +4,8 @@
 #ifndef QK_ENGINE_GEOM_H
 #define QK_ENGINE_GEOM_H
 
+#include <stdbool.h>
+
 #include "cuda/types.h"
 #include "daemon/base/err.h"
 #include "daemon/comm/comm.h"
@@ -16,6 +18,7 @@ typedef struct qk_geom {
   int ncomp;       /* complex components of a spinor at a site: 12, or 2 * nvec on coarse levels */
   int inner;       /* vectors that a right-hand side of a field has (field.h); 0 says 1 */
   int ls;          /* slices of a fifth dimension, columns of a block (field.h); 0 says 1 */
+  bool whole;      /* every rank has all of it: qk_geom_whole */
   qk_comm_t *comm; /* borrowed */
 } qk_geom_t;
 
@@ -41,6 +44,16 @@ qk_status_t qk_geom_part(const int global[4], const int grid[4], const int coord
 enum { QK_MG_VECTORS_MAX = 64 };
 qk_status_t qk_geom_coarsen(const qk_geom_t *fine, const int block[4], int nvec, qk_geom_t *coarse,
                             qk_err_t *err);
+
+/* All of the lattice that the ranks have parts of, on each of them: what works on it knows one
+ * rank, `self`, and neither exchanges nor sums anything. Pure. */
+void qk_geom_whole(const qk_geom_t *part, qk_comm_t *self, qk_geom_t *whole);
+/* Where site n of the part of one rank, which `part` describes, stands among those of the whole; of
+ * l[0]/2 sites from a multiple of that on, one follows the other there, too. Even sites, then odd
+ * ones. Pure. */
+int64_t qk_geom_site_of_whole(const qk_lattice_t *part, const qk_lattice_t *whole, int64_t n);
+/* What rank `rank` of a grid has of it, beside what all parts have alike: coordinates. Pure. */
+qk_lattice_t qk_geom_part_of(const qk_geom_t *geom, int rank);
 
 /* "8x8x8x16" -> dims in x, y, z, t order; extents even, >= 2, and the volume at most 2^31 - 1.
  * QK_BAD_GEOMETRY otherwise. */

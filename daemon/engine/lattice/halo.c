@@ -102,9 +102,9 @@ static size_t offset(const halo_set_t *s, int mu, int d, bool send) {
   return at + (d ? rounded(s->bytes[mu]) : 0) + (send ? one : 0);
 }
 
-/* Behind the halves: a flag for each face, then the number of exchanges. */
+/* One for each face. */
 static uint32_t *flag(const halo_set_t *s, void *memory, int mu, int d) {
-  return (uint32_t *)((char *)memory + 2 * s->turns.flip + (2 * mu + d) * QK_PEER_LINE);
+  return qk_peers_flag(memory, s->turns.flip, 2 * mu + d);
 }
 
 /* Where the device is in counting exchanges. */
@@ -119,10 +119,10 @@ static qk_status_t share(qk_halo_t *halo, halo_set_t *s) {
   const qk_device_t *dev = halo->dev;
   const double limit = qk_peers_limit(dev->peers);
   s->turns.flip = (int64_t)offset(s, 4, 0, true);
-  qk_status_t status = qk_peers_take(dev, 2 * (size_t)s->turns.flip + 9 * QK_PEER_LINE, &s->shared);
+  qk_status_t status = qk_peers_take(dev, qk_peers_exchange_bytes(s->turns.flip), &s->shared);
   if (status) return status;
   char *own = s->shared->own;
-  uint32_t *epoch = flag(s, own, 4, 0);
+  uint32_t *epoch = qk_peers_epoch(own, s->turns.flip);
   s->turns.epoch = epoch;
   s->signal = s->await = (qk_signal_args_t){.epoch = epoch, .seconds = limit};
   for (int mu = 0; mu < 4; mu++)

@@ -41,6 +41,19 @@ bool qk_dev_alone(const qk_device_t *dev);
 qk_status_t qk_peers_take(const qk_device_t *dev, size_t bytes, qk_peer_memory_t **memory);
 void qk_peers_give_back(qk_peer_memory_t *memory); /* NULL-safe; not collective */
 
+/* Memory of exchanges: two halves that take turns (qk_turns_t), `flip` bytes each, and behind them
+ * QK_PEER_FLAGS flags, then the number of exchanges. All have it in this order, because memory that
+ * was given back goes on at the number of its last exchange. */
+static inline size_t qk_peers_exchange_bytes(int64_t flip) {
+  return 2 * (size_t)flip + (QK_PEER_FLAGS + 1) * QK_PEER_LINE;
+}
+static inline uint32_t *qk_peers_flag(void *memory, int64_t flip, int i) {
+  return (uint32_t *)((char *)memory + 2 * flip + i * QK_PEER_LINE);
+}
+static inline uint32_t *qk_peers_epoch(void *memory, int64_t flip) {
+  return qk_peers_flag(memory, flip, QK_PEER_FLAGS);
+}
+
 /* How long one rank waits for another, in seconds: QK_PEER_LIMIT, or 60. */
 double qk_peers_limit(const qk_peers_t *peers);
 

@@ -109,3 +109,35 @@ Test(geom, refuses_aggregates_that_do_not_fit) {
   }
   qk_comm_destroy(comm);
 }
+
+/* Where the sites of a lattice stand: even ones in lexicographic order, then odd ones. */
+static void number_sites(const int l[4], const int offset[4], const int global[4], int64_t *site) {
+  const int64_t half = (int64_t)l[0] * l[1] * l[2] * l[3] / 2;
+  int64_t n[2] = {0, half};
+  for (int t = offset[3]; t < offset[3] + l[3]; t++)
+    for (int z = offset[2]; z < offset[2] + l[2]; z++)
+      for (int y = offset[1]; y < offset[1] + l[1]; y++)
+        for (int x = offset[0]; x < offset[0] + l[0]; x++)
+          site[((t * global[2] + z) * global[1] + y) * global[0] + x] = n[(x + y + z + t) % 2]++;
+}
+
+Test(geom, sites_of_parts_are_found_in_the_whole) {
+  static const int dims[4] = {8, 4, 4, 12}, grid[4] = {2, 1, 1, 3}, origin[4] = {0};
+  enum { VOLUME = 8 * 4 * 4 * 12 };
+  static int64_t in_whole[VOLUME], in_part[VOLUME];
+  qk_geom_t part, whole;
+  number_sites(dims, origin, dims, in_whole);
+  for (int rank = 0; rank < 6; rank++) {
+    const int coord[4] = {rank % 2, 0, 0, rank / 2};
+    cr_assert_eq(qk_geom_part(dims, grid, coord, &part, NULL), QK_OK);
+    part.ncomp = 16;
+    qk_geom_whole(&part, NULL, &whole);
+    cr_expect(whole.whole && whole.local_volume == VOLUME && whole.ncomp == 16);
+    cr_expect(!part.whole && !whole.lat.split[0] && !whole.lat.split[3]);
+    for (int i = 0; i < VOLUME; i++) in_part[i] = -1;
+    number_sites(part.lat.l, part.lat.offset, dims, in_part);
+    for (int i = 0; i < VOLUME; i++)
+      if (in_part[i] >= 0)
+        cr_expect_eq(qk_geom_site_of_whole(&part.lat, &whole.lat, in_part[i]), in_whole[i]);
+  }
+}
