@@ -11,6 +11,7 @@
 #include "daemon/base/mem.h"
 #include "daemon/engine/gauge/evolve.h"
 #include "daemon/engine/gauge/gauge.h"
+#include "daemon/engine/lattice/peers.h"
 
 static int failures;
 
@@ -92,7 +93,9 @@ static void evolve(qk_comm_t *comm, const struct chain *c, bool compare, double 
   qk_device_t dev;
   must(qk_geom_init(&geom, comm, c->dims, NULL), "geometry");
   open_device(comm, &geom, &dev);
+  must(qk_peers_create(&dev, NULL), "peers");
   must(qk_gaugefield_create(&dev, qk_evolve_halo(&p), &f), "create");
+  must(qk_gaugefield_share(f), "share"); /* the field `narrow` has messages */
   must(qk_evolve_hot(f, p.seed), "hot start");
   for (int sweep = 0; sweep < 2; sweep++) must(qk_evolve_sweep(f, &p, sweep), "sweep");
   must(qk_gaugefield_measure(f, plane, c->c1 == 0 ? NULL : &plane[6]), "measure");
@@ -113,6 +116,7 @@ static void evolve(qk_comm_t *comm, const struct chain *c, bool compare, double 
   }
   qk_free(links);
   qk_gaugefield_destroy(f);
+  qk_peers_destroy(&dev);
   qk_device_fini(&dev);
   dev.ops->close(dev.ctx);
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "daemon/base/mem.h"
+#include "daemon/engine/lattice/swap.h"
 
 enum { LINK_REALS = 18, PIECE_SITES = 1 << 15 }; /* a piece of import and export: 18 MB */
 
@@ -73,6 +74,7 @@ void qk_gaugefield_destroy(qk_gaugefield_t *field) {
   if (field == NULL) return;
   const qk_device_t *dev = field->dev;
   struct qk_gaugefield_staging *s = field->staging;
+  for (int nu = 0; nu < 4; nu++) qk_swap_destroy(field->swap[nu]);
   if (s != NULL && s->host != s->device) dev->ops->free_host(dev->ctx, s->host);
   if (s != NULL && s->device != NULL) dev->ops->free(dev->ctx, s->device);
   if (field->v.data != NULL) dev->ops->free(dev->ctx, field->v.data);
@@ -208,7 +210,36 @@ qk_status_t qk_gaugefield_copy(qk_gaugefield_t *out, const qk_gaugefield_t *in) 
 
 /* ---- halo ---- */
 
-/* Both slabs across nu to and from the neighbours. */
+qk_status_t qk_gaugefield_share(qk_gaugefield_t *field) {
+  qk_status_t status = QK_OK;
+  for (int nu = 0; nu < 4 && status == QK_OK; nu++) {
+    const qk_link_box_args_t slab = slab_box(field, nu, 0, all_of(field));
+    const size_t bytes = box_sites(&slab) * site_reals(field) * sizeof(double);
+    if (field->dev->geom->lat.split[nu] && field->swap[nu] == NULL)
+      status = qk_swap_create(field->dev, nu, bytes, &field->swap[nu]);
+  }
+  return status;
+}
+
+/* Both slabs across nu, by memory. */
+static void swap_across(qk_gaugefield_t *f, int nu, unsigned mask) {
+  const qk_device_t *dev = f->dev;
+  const int halo = f->v.halo, l = dev->geom->lat.l[nu];
+  const int send_from[2] = {halo, l}, recv_at[2] = {0, halo + l};
+  for (int d = 0; d < 2; d++) {
+    qk_link_box_args_t box = slab_box(f, nu, send_from[d], mask);
+    box.dense = qk_swap_to(f->swap[nu], d);
+    if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->link_pack(dev->ctx, &box));
+  }
+  qk_swap_make(f->swap[nu]);
+  for (int d = 0; d < 2; d++) {
+    qk_link_box_args_t box = slab_box(f, nu, recv_at[d], mask);
+    box.dense = qk_swap_from(f->swap[nu], d);
+    if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->link_unpack(dev->ctx, &box));
+  }
+}
+
+/* The same in messages. */
 static void exchange_across(qk_gaugefield_t *f, int nu, unsigned mask) {
   const qk_device_t *dev = f->dev;
   qk_comm_t *comm = dev->geom->comm;
@@ -243,8 +274,12 @@ static void exchange_across(qk_gaugefield_t *f, int nu, unsigned mask) {
 }
 
 qk_status_t qk_gaugefield_exchange(qk_gaugefield_t *field, unsigned mask) {
-  for (int nu = 0; nu < 4; nu++)
-    if (field->dev->geom->lat.split[nu]) exchange_across(field, nu, mask);
+  for (int nu = 0; nu < 4; nu++) {
+    if (field->swap[nu] != NULL)
+      swap_across(field, nu, mask);
+    else if (field->dev->geom->lat.split[nu])
+      exchange_across(field, nu, mask);
+  }
   return qk_dev_status(field->dev);
 }
 

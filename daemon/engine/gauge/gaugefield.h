@@ -19,6 +19,7 @@ typedef struct qk_gaugefield {
   int directions; /* 4; 1: of create_sites */
   size_t bytes;
   struct qk_gaugefield_staging *staging; /* of exchange, import and export; owned */
+  struct qk_swap *swap[4];               /* of share; NULL: messages */
 } qk_gaugefield_t;
 
 /* Device memory of its links, and of what they are moved by. Pure. */
@@ -29,6 +30,10 @@ qk_status_t qk_gaugefield_create(const qk_device_t *dev, int halo, qk_gaugefield
 /* A matrix a site: not for measure, and exchange with mask 1 only. */
 qk_status_t qk_gaugefield_create_sites(const qk_device_t *dev, int halo, qk_gaugefield_t **field);
 void qk_gaugefield_destroy(qk_gaugefield_t *field); /* NULL-safe */
+
+/* From now on exchange goes through memory that ranks share, if they do (peers.h), not through the
+ * host. For fields that live long: that memory stays until qk_peers_destroy. Collective. */
+qk_status_t qk_gaugefield_share(qk_gaugefield_t *field);
 
 /* links: host memory, local lattice, order of gauge.h (with one direction only 9 complex numbers a
  * site). import fills the halo, too. */

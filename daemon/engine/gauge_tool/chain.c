@@ -205,6 +205,7 @@ static qk_status_t settle(qk_tool_t *tool, qk_status_t status, qk_err_t *err) {
 static qk_status_t make_field(qk_chain_t *chain, qk_err_t *err) {
   const int halo = qk_evolve_halo(&chain->params.evolve);
   qk_status_t status = qk_gaugefield_create(&chain->tool->dev, halo, &chain->field);
+  if (status == QK_OK) status = qk_gaugefield_share(chain->field);
   if (status != QK_OK) return status;
   status = qk_tool_alloc_links(chain->tool, &chain->links, err);
   return status == QK_OK ? initial_links(chain, err) : status;
