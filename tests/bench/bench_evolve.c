@@ -1,7 +1,8 @@
 /*
  * bench_evolve: speed of the Markov chain: link updates a second of heatbath and overrelaxation,
- * and the time of a sweep. Least bytes: what one launch (a direction, a colour) reads and writes
- * when every link it touches moves once; between launches nothing is kept. GB/s are of these.
+ * and the time of a sweep; and of gauge fixing: an iteration, a look at theta. Least bytes: what
+ * one launch (a direction, a colour; a parity) reads and writes when every link it touches moves
+ * once; between launches nothing is kept. GB/s are of these.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,6 +40,16 @@ static double links_moved(const pass_t *p) {
   return 4 * p->colours * (4 + 1.0 / p->colours);
 }
 
+static void run_relax(const bench_t *b, void *arg) {
+  qk_fix_relax_args_t *a = arg;
+  for (a->parity = 0; a->parity < 2; a->parity++)
+    bench_must(b, b->ops->fix_relax(b->ctx, a), "fix_relax");
+}
+
+static void run_theta(const bench_t *b, void *arg) {
+  bench_must(b, b->ops->fix_sums(b->ctx, arg), "fix_sums");
+}
+
 static void show(const bench_t *b, const settings_t *s, const char *what, double seconds,
                  double updates, double bytes) {
   const double rate = bytes / seconds;
@@ -50,6 +61,23 @@ static void show(const bench_t *b, const settings_t *s, const char *what, double
     printf("%-16s %10.3f %14.4g %10.2f %10.1f %8.1f%%\n", what, 1e3 * seconds, updates / seconds,
            1e-9 * bytes, 1e-9 * rate, 100 * rate / b->copy_rate);
   fflush(stdout);
+}
+
+/* Landau gauge. A launch reads all links and g, and writes one parity of g. */
+static void bench_fix(const bench_t *b, const settings_t *s, qk_linkfield_t u) {
+  const double volume = (double)b->volume, link = 144;
+  qk_linkfield_t g = u;
+  g.data = bench_alloc(b, (size_t)b->volume * 144);
+  double *sum = malloc((size_t)b->lat.l[3] * 2 * sizeof *sum);
+  const qk_link_start_args_t start = {.lat = b->lat, .u = g, .directions = 1, .hot = 1};
+  bench_must(b, b->ops->link_start(b->ctx, &start), "link_start");
+  qk_fix_relax_args_t relax = {.lat = b->lat, .u = u, .g = g.data, .directions = 4, .omega = 1.7};
+  qk_fix_sums_args_t theta = {.lat = b->lat, .u = u, .g = g.data, .directions = 4, .sum = sum};
+  show(b, s, "gauge fixing", bench_measure(b, run_relax, &relax), volume,
+       2 * (4 + 1 + 0.5) * volume * link);
+  show(b, s, "theta", bench_measure(b, run_theta, &theta), 0, (4 + 1) * volume * link);
+  free(sum);
+  b->ops->free(b->ctx, g.data);
 }
 
 static void bench_all(const bench_t *b, const settings_t *s) {
@@ -75,6 +103,7 @@ static void bench_all(const bench_t *b, const settings_t *s) {
   double sum[QK_LINK_SUMS];
   qk_link_sums_args_t sums = {.lat = b->lat, .u = u, .rectangles = s->c1 != 0, .sum = sum};
   show(b, s, "plaquette", bench_measure(b, run_sums, &sums), 0, 4 * volume * link);
+  bench_fix(b, s, u);
   b->ops->free(b->ctx, u.data);
 }
 

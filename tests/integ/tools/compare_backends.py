@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The programs on the GPU against the same on the CPU: compare_backends.py QUARKD QUARKCTL QUARK_GAUGE
 
-A generated configuration must have the same digest, bit for bit; all correlators of a smeared source, contracted by the
+A generated configuration must have the same digest, bit for bit, also when its gauge is fixed; all correlators of a smeared source, contracted by the
 daemon, must agree to the accuracy of the solutions; so must what `apply` and `solve` make of random fields, with multigrid,
 of both adjoints, by the heavy-quark residual. Needs a GPU; neither numpy nor h5py. Exit status 1 on disagreement.
 """
@@ -48,6 +48,16 @@ def generate(quark_gauge, backend, folder):
             '--action=' + action, '--sweeps=20', '--seed=3', '--backend=' + backend, '--out=' + name, '--json')
         path = name % 20
         out.append((path, run(quark_gauge, 'info', '--json', path)['digest']))
+    return out
+
+
+def fixed(quark_gauge, backend, path, folder):
+    """[iterations and digest] of a configuration in both gauges."""
+    out = []
+    for gauge in ('landau', 'coulomb'):
+        name = os.path.join(folder, '%s-%s.lime' % (backend, gauge))
+        told = run(quark_gauge, 'fix', '--gauge=' + gauge, '--tol=1e-10', '--backend=' + backend, '--json', path, name)
+        out.append((told['iterations'], run(quark_gauge, 'info', '--json', name)['digest']))
     return out
 
 
@@ -118,6 +128,9 @@ def main():
         for (path, cpu), (_, gpu) in zip(*chains):
             print('%s: digest %s on the CPU, %s on the GPU' % (os.path.basename(path), cpu, gpu))
         same = all(a[1] == b[1] for a, b in zip(*chains))
+        gauges = [fixed(quark_gauge, b, chains[0][0][0], folder) for b in ('cpu', 'cuda')]
+        print('gauge fixed, iterations and digest: %s on the CPU, %s on the GPU' % tuple(gauges))
+        same = same and gauges[0] == gauges[1]
         random.seed(1)
         with open(os.path.join(folder, 'in.raw'), 'wb') as f:
             array.array('d', (random.gauss(0, 1) for _ in range(FIELDS * SITES * 24))).tofile(f)
