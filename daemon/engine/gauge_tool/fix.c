@@ -1,6 +1,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "daemon/base/mem.h"
 #include "daemon/engine/gauge/fix/gauge_fix.h"
@@ -52,7 +53,10 @@ static const struct argp_option rows[] = {
 
 static void parse_end(struct argp_state *state, options_t *o) {
   if (o->gauge == NULL) argp_error(state, "--gauge is needed");
-  if (o->transform != NULL && o->tool.json) qk_tool_need_utf8(state, o->transform);
+  if (o->transform == NULL) return;
+  if (o->tool.json) qk_tool_need_utf8(state, o->transform);
+  if (o->tool.out != NULL && strcmp(o->transform, o->tool.out) == 0)
+    argp_error(state, "--transform=%s: is OUT, too", o->transform);
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state) {

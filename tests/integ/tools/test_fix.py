@@ -158,7 +158,7 @@ def wrong_usage_and_files_that_fail_are_told(exe):
         for args in ([WEAK, out], ['--gauge=axial', WEAK, out], [good, WEAK], [good, '--tol=0', WEAK, out],
                      [good, '--tol=nan', WEAK, out], [good, '--overrelax=2', WEAK, out], [good, '--overrelax=0.5', WEAK, out],
                      [good, '--check-every=0', WEAK, out], [good, '--max-iter=-1', WEAK, out], [good, WEAK, folder + '/out'],
-                     [good, '--random-start=x', WEAK, out], [good, WEAK, out, 'x']):
+                     [good, '--random-start=x', WEAK, out], [good, '--transform=' + out, WEAK, out], [good, WEAK, out, 'x']):
             done = call(exe, 'fix', *args)
             assert done.returncode == USAGE and done.stderr and not done.stdout, (args, done)
         for args in ([out, out], [WEAK, '/nonexistent/x.lime'], ['--transform=/nonexistent/g', WEAK, out]):
@@ -167,6 +167,17 @@ def wrong_usage_and_files_that_fail_are_told(exe):
         # a transformation is no configuration
         fix(exe, good, '--transform=' + folder + '/g.lime', WEAK, out)
         assert call(exe, 'info', folder + '/g.lime').returncode == DATA_ERROR
+
+
+@tap.test
+def what_cannot_be_written_or_read_back_gets_no_name(exe):
+    transform = ['write:%d' % n for n in (1, 2, 5, 6, 7, 8)] + ['read:1', 'read:5']
+    for point in [*transform, 'read:12']:
+        with tempfile.TemporaryDirectory() as folder:
+            done = subprocess.run([exe, 'fix', '--gauge=landau', '--transform=' + folder + '/g.lime', WEAK, folder + '/u.lime'],
+                                  capture_output=True, text=True, timeout=240, env={**os.environ, 'QK_FAULTS': point})
+            assert done.returncode == DATA_ERROR and done.stderr, (point, done)
+            assert os.listdir(folder) == ([] if point in transform else ['g.lime']), (point, os.listdir(folder))
 
 
 tap.run(sys.argv[1])
