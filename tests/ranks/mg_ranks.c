@@ -16,6 +16,7 @@ static const qk_mg_params_t params = {
               {.iterations = 8}}};
 
 static const char *prefix = ""; /* of the names */
+static bool speaks;             /* rank 0 */
 
 static qk_field_t *field(const qk_mg_level_t *level, int nrhs, qk_subset_t subset) {
   qk_field_t *f;
@@ -31,7 +32,7 @@ static qk_field_t *noise(void *arg, int l, int first, int n, const qk_device_t *
   return f;
 }
 
-/* Re (a, b) of the one column, over the ranks. */
+/* Re (a, b) of the one column, over the ranks that have parts of it. */
 static void print(const char *name, int l, const qk_field_t *a, const qk_field_t *b) {
   const qk_device_t *dev = a->dev;
   void *red = NULL;
@@ -43,7 +44,7 @@ static void print(const char *name, int l, const qk_field_t *a, const qk_field_t
   rig_must(dev->ops->queue_sync(dev->ctx, 0), "dot", NULL);
   dev->ops->free(dev->ctx, red);
   rig_must(qk_comm_sum(dev->geom->comm, dot, 2), "sum", NULL);
-  if (qk_comm_rank(dev->geom->comm) == 0) printf("%s%s_%d %.9e\n", prefix, name, l, dot[0]);
+  if (speaks) printf("%s%s_%d %.9e\n", prefix, name, l, dot[0]);
 }
 
 static void print_level(const qk_mg_t *mg, int l) {
@@ -92,7 +93,7 @@ static void print_iterations(qk_rig_t *rig, qk_mg_t *mg) {
     rig_run(m.solver);
     const qk_slot_t *s = qk_solver_slot(m.solver, 0);
     rig_must(s->status, "solve", NULL);
-    if (qk_comm_rank(rig->comm) == 0) printf("%siterations_%d %d\n", prefix, i, (int)s->iterations);
+    if (speaks) printf("%siterations_%d %d\n", prefix, i, (int)s->iterations);
     qk_solver_clear(m.solver, 0);
   }
   qk_free(v);
@@ -107,7 +108,7 @@ static void print_all(qk_rig_t *rig) {
   for (int l = 1; l < mg->nlevel; l++) print_level(mg, l);
   qk_mg_destroy(mg);
   rig_must(qk_mg_create(rig->op, rig->work, &p, NULL, NULL, &mg, &err), "multigrid", &err);
-  if (qk_comm_rank(rig->comm) == 0) printf("%sconvergence %.6f\n", prefix, mg->convergence);
+  if (speaks) printf("%sconvergence %.6f\n", prefix, mg->convergence);
   print_iterations(rig, mg);
 }
 
@@ -118,6 +119,7 @@ int main(int argc, char **argv) {
     fprintf(stderr, "usage: mg_ranks GAUGE GX GY GZ GT\n");
     return 64;
   }
+  speaks = qk_comm_rank(comm) == 0;
   rig_open(&rig, comm, argv[1], NULL);
   rig_operator(&rig, 0.05, 1, -1);
   print_all(&rig);

@@ -155,14 +155,15 @@ static qk_status_t read_part(loading_t *in, int i, int first, qk_field_t *f, uin
   return qk_dev_status(dev);
 }
 
-/* sum: of this rank. */
-static qk_status_t check_sum(loading_t *in, int i, uint64_t sum) {
+/* sum: of this rank, which has read its part, or where the level is whole everything. */
+static qk_status_t check_sum(loading_t *in, int i, const qk_geom_t *geom, uint64_t sum) {
   const uint64_t stated = in->header.section[i].checksum;
-  qk_status_t status = qk_comm_sum_u64(in->comm, &sum, 1);
-  if (status != QK_OK || sum == stated) return status;
-  return qk_fail(&in->err, QK_BAD_CHECKSUM,
-                 "checksum of section %d is %016llx, the header says %016llx", i,
-                 (unsigned long long)sum, (unsigned long long)stated);
+  qk_status_t status = geom->whole ? QK_OK : qk_comm_sum_u64(in->comm, &sum, 1);
+  if (status == QK_OK && sum != stated)
+    status = qk_fail(&in->err, QK_BAD_CHECKSUM,
+                     "checksum of section %d is %016llx, the header says %016llx", i,
+                     (unsigned long long)sum, (unsigned long long)stated);
+  return geom->whole ? qk_comm_agree(in->comm, status, &in->err) : status;
 }
 
 /* A field that holds n columns of section i from `first` on, the section's checksum verified over
@@ -176,7 +177,7 @@ static qk_status_t read_columns(loading_t *in, int i, int first, int n, const qk
   qk_status_t status = qk_field_create(dev, QK_SINGLE, n, full ? QK_FULL : QK_EVEN, &f);
   if (status == QK_OK) status = read_part(in, i, first, f, &sum);
   status = qk_comm_agree(in->comm, status, &in->err);
-  if (status == QK_OK) status = check_sum(in, i, sum);
+  if (status == QK_OK) status = check_sum(in, i, dev->geom, sum);
   if (status == QK_OK) {
     *field = f;
     return QK_OK;
@@ -222,7 +223,8 @@ static qk_status_t read_deflation(loading_t *in, qk_mg_t *mg) {
     status = qk_deflation_create_from(last->op, last->work, h->deflate, h->value, h->residual,
                                       block, &mg->deflation, &in->err);
     status = qk_comm_agree(in->comm, status, &in->err);
-    return status ? status : qk_deflation_keep_images(mg->deflation);
+    return status ? status
+                  : qk_comm_agree(in->comm, qk_deflation_keep_images(mg->deflation), &in->err);
   }
   for (int b = 0; b < QK_MG_SECTIONS_MAX; b++) qk_field_destroy(block[b]);
   return status;

@@ -183,6 +183,9 @@ static qk_status_t reserve_parts(qk_mg_save_t *s, const qk_mg_t *mg) {
     const qk_geom_t *geom = &mg->level[section->level].geom;
     s->part[i].lat = geom->lat;
     s->part[i].sites = qk_mg_section_full(section) ? geom->local_volume : geom->local_volume / 2;
+    /* of what all ranks have one writes */
+    if (geom->whole && qk_comm_rank(s->comm) != 0) s->part[i].sites = 0;
+    if (s->part[i].sites == 0) continue;
     s->part[i].data = qk_malloc((size_t)(s->part[i].sites * qk_mg_section_site_bytes(section)));
     if (s->part[i].data == NULL) return QK_NO_MEMORY;
   }

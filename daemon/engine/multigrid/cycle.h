@@ -9,8 +9,8 @@
  *
  * After even-odd smoothing the full residual is (A_ee rhat, 0), and only the even sites of P e are
  * needed: transfers use only even fine sites. Every RHS has its own scalars, on the device. If no
- * level has tol > 0, on one rank, nothing waits for the device; backends that can record graphs
- * then run the whole application as one graph (rank grids of one).
+ * level has tol > 0, on one rank or on ranks that share memory, nothing waits for the device;
+ * backends that can record graphs then run the whole application as one graph.
  *
  * create reserves the memory; the work stacks must not be trimmed while a cycle exists. A cycle
  * serves one nrhs; several may share a hierarchy (one at a time). Collective.

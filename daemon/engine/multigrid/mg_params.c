@@ -1,7 +1,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "daemon/base/assert.h"
 #include "daemon/engine/eigen/lanczos.h"
 #include "daemon/engine/multigrid/mg_text.h"
 #include "daemon/engine/multigrid/multigrid.h"
@@ -178,18 +177,6 @@ static qk_status_t complete_levels(qk_mg_params_t *p, const qk_tuning_t *t,
   return QK_OK;
 }
 
-/* The lattice of `geom` on one rank. */
-static qk_geom_t whole_of(const qk_geom_t *geom) {
-  static const int one[4] = {1, 1, 1, 1}, origin[4] = {0, 0, 0, 0};
-  qk_geom_t whole;
-  const qk_status_t status = qk_geom_part(geom->global, one, origin, &whole, NULL);
-  QK_ASSERT(status == QK_OK); /* the ranks have parts of it */
-  whole.ncomp = geom->ncomp;
-  whole.inner = geom->inner;
-  whole.ls = geom->ls;
-  return whole;
-}
-
 /* Whether the ranks can hold these levels. geom: of each level, the first one given. */
 static bool is_carried(const qk_mg_params_t *p, qk_geom_t geom[QK_MG_LEVELS_MAX]) {
   for (int l = 0; l + 1 < p->nlevel; l++) {
@@ -204,8 +191,9 @@ static bool is_carried(const qk_mg_params_t *p, qk_geom_t geom[QK_MG_LEVELS_MAX]
  * ranks; where these cannot carry it, those next to it that they can. */
 static qk_status_t complete_geometry(qk_mg_params_t *p, const qk_tuning_t *t,
                                      qk_geom_t geom[QK_MG_LEVELS_MAX], qk_err_t *err) {
-  qk_geom_t whole[QK_MG_LEVELS_MAX] = {whole_of(&geom[0])};
+  qk_geom_t whole[QK_MG_LEVELS_MAX];
   qk_mg_params_t of_whole = *p;
+  qk_geom_whole(&geom[0], NULL, &whole[0]);
   const qk_status_t status = complete_levels(&of_whole, t, whole, err);
   if (status != QK_OK) return status;
   if (!is_carried(&of_whole, geom)) return complete_levels(p, t, geom, err);
@@ -247,6 +235,7 @@ qk_status_t qk_mg_params_complete(const qk_geom_t *geom, const qk_tuning_t *tuni
                    QK_TILE);
   status = qk_mg_text_check(&p, err);
   if (status) return status;
+  default_int(&p.whole, QK_MG_WHOLE);
   if (p.seed == 0) p.seed = 1;
   *params = p;
   return QK_OK;

@@ -47,6 +47,7 @@ static const row_t rows[] = {
     {"mg-store", PREC, 1, LEVEL(store), 0, 0},
     {"mg-twist", REAL, 1, LEVEL(twist), 0, 1000},
     {"mg-deflate", STEPS, -1, WHOLE(deflate), 1, QK_MG_DEFLATE_MAX},
+    {"mg-whole", STEPS, -1, WHOLE(whole), 1, 1 << 20},
 };
 enum { NROW = sizeof rows / sizeof rows[0], WORD = 64 };
 

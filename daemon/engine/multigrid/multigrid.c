@@ -14,20 +14,37 @@ enum { ATTEMPTS = 3 }; /* at a setup, each with twice the relaxation of the one 
  * have been at a heavier mass: what falls short is relaxed, or, relaxed, made anew. */
 static const double least_kept = 0.9, least_relaxed = 0.7;
 
+static bool is_cut(const qk_geom_t *geom) {
+  const int32_t *split = geom->lat.split;
+  return split[0] || split[1] || split[2] || split[3];
+}
+
+qk_status_t qk_mg_lay_level(const qk_mg_params_t *params, int l, const qk_geom_t *fine,
+                            qk_comm_t *self, qk_geom_t *coarse, qk_err_t *err) {
+  const qk_mg_level_params_t *p = &params->level[l];
+  const qk_status_t status = qk_geom_coarsen(fine, p->block, p->nvec, coarse, err);
+  if (status) return status;
+  if (l + 2 == params->nlevel && is_cut(coarse) && coarse->volume <= params->whole)
+    qk_geom_whole(coarse, self, coarse);
+  return QK_OK;
+}
+
 /* Lattices of the levels; no operators yet but that of level 0. */
 static qk_status_t lay_out(qk_mg_t *mg, qk_operator_t *op, qk_work_t *work, qk_err_t *err) {
   mg->level[0].geom = *op->dev->geom;
   mg->level[0].dev = *op->dev;
   mg->level[0].work = work;
   mg->level[0].op = op;
+  qk_status_t status = qk_comm_self_create(&mg->self, err);
+  if (status) return status;
   for (int l = 1; l < mg->nlevel; l++) {
-    const qk_mg_level_params_t *p = &mg->params.level[l - 1];
     qk_mg_level_t *level = &mg->level[l];
-    qk_status_t status =
-        qk_geom_coarsen(&mg->level[l - 1].geom, p->block, p->nvec, &level->geom, err);
+    status =
+        qk_mg_lay_level(&mg->params, l - 1, &mg->level[l - 1].geom, mg->self, &level->geom, err);
     if (status) return status;
     level->dev = *op->dev;
     level->dev.geom = &level->geom;
+    if (level->geom.whole) level->dev.peers = NULL;
     status = qk_work_create(&level->dev, &level->work);
     if (status) return status;
   }
@@ -72,21 +89,67 @@ static bool is_first_rank(const qk_mg_t *mg) {
   return qk_comm_rank(mg->level[0].geom.comm) == 0;
 }
 
+/* The numbers of vectors that all ranks have computed become those of rank 0: LAPACK need not give
+ * all of them the same bits. */
+static qk_status_t share_block(const qk_mg_t *mg, const qk_field_t *f) {
+  const qk_device_t *dev = f->dev;
+  qk_comm_t *comm = mg->level[0].geom.comm;
+  void *host = NULL;
+  qk_status_t status = qk_comm_agree(comm, dev->ops->alloc_host(dev->ctx, f->bytes, &host), NULL);
+  if (!status) {
+    qk_dev_copy(dev, host, f->v.data, f->bytes, QK_COPY_TO_HOST);
+    qk_dev_sync(dev);
+    status = qk_comm_bcast(comm, host, f->bytes, 0);
+    qk_dev_copy(dev, f->v.data, host, f->bytes, QK_COPY_TO_DEVICE);
+    qk_dev_sync(dev);
+    status = qk_comm_agree(comm, status ? status : qk_dev_status(dev), NULL);
+  }
+  if (host) dev->ops->free_host(dev->ctx, host);
+  return status;
+}
+
+/* Of the last level, where every rank has it whole. QK_NOT_CONVERGED: ranks found different numbers
+ * of vectors. */
+static qk_status_t share_deflation(const qk_mg_t *mg, const qk_deflation_t *d) {
+  qk_comm_t *comm = mg->level[0].geom.comm;
+  qk_field_t *const *block;
+  const int n = qk_deflation_count(d), blocks = qk_deflation_blocks(d, &block);
+  int first = n;
+  qk_status_t status = qk_comm_bcast(comm, &first, sizeof first, 0);
+  if (status) return status;
+  status = qk_comm_agree(comm, first == n ? QK_OK : QK_NOT_CONVERGED, NULL);
+  for (int b = 0; b < blocks && !status; b++) status = share_block(mg, block[b]);
+  return status;
+}
+
+/* Of the last level, the same on all ranks; *deflation is NULL after an error. */
+static qk_status_t create_deflation(qk_mg_t *mg, qk_progress_fn *progress, void *arg,
+                                    qk_deflation_t **deflation, qk_err_t *err) {
+  qk_mg_level_t *last = &mg->level[mg->nlevel - 1];
+  qk_comm_t *comm = mg->level[0].geom.comm;
+  const qk_lanczos_params_t p = {
+      .n = mg->params.deflate, .prec = QK_SINGLE, .seed = mg->params.seed};
+  qk_deflation_t *d = NULL;
+  qk_status_t status =
+      qk_deflation_create(last->op, last->work, &p, QK_SINGLE, progress, arg, &d, err);
+  status = qk_comm_agree(comm, status, err);
+  if (!status && last->geom.whole) status = share_deflation(mg, d);
+  status = status ? status : qk_comm_agree(comm, qk_deflation_keep_images(d), err);
+  if (status) qk_deflation_destroy(d);
+  *deflation = status ? NULL : d;
+  return status;
+}
+
 /* Of the vectors of the last level's operator as it is now. NULL stays where they do not
  * converge. */
 static qk_status_t deflate_as_it_is(qk_mg_t *mg, qk_progress_fn *progress, void *arg,
                                     qk_deflation_t **deflation, qk_err_t *err) {
-  qk_mg_level_t *last = &mg->level[mg->nlevel - 1];
   qk_err_t why = {0};
-  const qk_lanczos_params_t p = {
-      .n = mg->params.deflate, .prec = QK_SINGLE, .seed = mg->params.seed};
-  qk_status_t status =
-      qk_deflation_create(last->op, last->work, &p, QK_SINGLE, progress, arg, deflation, &why);
+  const qk_status_t status = create_deflation(mg, progress, arg, deflation, &why);
   if (status == QK_NOT_CONVERGED) {
     if (is_first_rank(mg)) qk_warn("multigrid", "coarsest level not deflated: %s", why.text);
     return QK_OK;
   }
-  status = status ? status : qk_deflation_keep_images(*deflation);
   return status ? qk_fail(err, status, "%s", why.text) : QK_OK;
 }
 
@@ -278,6 +341,7 @@ void qk_mg_destroy(qk_mg_t *mg) {
   drop_deflation(mg);
   qk_mg_drop_levels(mg, 0);
   for (int l = 1; l < mg->nlevel; l++) qk_work_destroy(mg->level[l].work);
+  qk_comm_destroy(mg->self);
   qk_free(mg);
 }
 

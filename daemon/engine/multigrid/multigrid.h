@@ -6,6 +6,10 @@
  * to a number of RHS. Level 0 is the finest and borrows the operator of the caller; its prolongator
  * leads to level 1, and so on; the last level has none.
  *
+ * A small coarsest level is on every rank as a whole (qk_mg_params_t.whole). Its device knows one
+ * rank, so all that works there does the same work on the same numbers on each; statuses are agreed
+ * on by the communicator of level 0.
+ *
  * All calls are collective. Errors, the same on all ranks: QK_BAD_ARGUMENT and QK_BAD_GEOMETRY for
  * parameters (field, value, limit), QK_DEVICE_MEMORY, QK_BREAKDOWN if a setup fails its checks in
  * all attempts.
@@ -21,6 +25,7 @@ enum {
   QK_MG_LEVELS_MAX = 5,
   QK_MG_VECTORS_FEW = 24,  /* where memory or time is short */
   QK_MG_DEFLATE_MAX = 256, /* vectors of the coarsest level */
+  QK_MG_WHOLE = 1024,      /* sites of a coarsest level that every rank has whole */
   QK_MG_ORIGIN = 1024      /* bytes of a text with its end */
 };
 
@@ -58,6 +63,10 @@ typedef struct qk_mg_params {
    * that is not to change: all. Fewer take less memory, and have other bits; no more of them are
    * tested then than kept. */
   int together;
+  /* Sites that the coarsest level may have at most to be on every rank as a whole, where ranks have
+   * parts of the others: no exchange and no sum is made there then; 0: QK_MG_WHOLE; < 0: never.
+   * Vectors, matrices and iterations are the same but for rounding. */
+  int whole;
   bool no_graphs; /* cycles are launched kernel by kernel */
   uint64_t seed;  /* of the random vectors */
 } qk_mg_params_t;
@@ -70,6 +79,12 @@ qk_status_t qk_mg_params_complete(const qk_geom_t *geom, const qk_tuning_t *tuni
 qk_status_t qk_mg_params_for(const qk_operator_t *op, qk_mg_params_t *params, qk_err_t *err);
 /* Whether two levels with few vectors fit at all (QK_OK), or why not. */
 qk_status_t qk_mg_possible(const qk_geom_t *geom, const qk_tuning_t *tuning, qk_err_t *err);
+
+/* The lattice of level l + 1 with these complete parameters: what a rank has of it, or all. self: a
+ * communicator of one rank, which it then has; may be NULL for plans. Errors: qk_geom_coarsen.
+ * Pure. */
+qk_status_t qk_mg_lay_level(const qk_mg_params_t *params, int l, const qk_geom_t *fine,
+                            qk_comm_t *self, qk_geom_t *coarse, qk_err_t *err);
 
 /* What was measured of a level by qk_mg_check. */
 typedef struct qk_mg_level_health {
@@ -102,6 +117,7 @@ typedef struct qk_mg {
   qk_mg_params_t params; /* complete */
   int nlevel;
   qk_mg_level_t level[QK_MG_LEVELS_MAX];
+  qk_comm_t *self;                 /* of a level that every rank has whole; NULL: there is none */
   qk_deflation_t *deflation;       /* of the last level; NULL: none */
   qk_deflation_t *deflation_minus; /* the same of flavour -1; NULL: there is no twist */
   double convergence; /* residual factor of one outer iteration on a random RHS; 0: not measured */

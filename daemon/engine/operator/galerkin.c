@@ -2,14 +2,17 @@
 
 #include "daemon/base/mem.h"
 #include "daemon/engine/operator/coarse_op.h"
+#include "daemon/engine/operator/whole_links.h"
 
 /* What a construction needs beside the operator that it makes. */
 typedef struct making {
   qk_operator_t *op; /* finer */
   const qk_prolongator_t *p;
   const qk_device_t *dev; /* coarse */
+  const qk_device_t *cut; /* the ranks' aggregates: dev, or where that is whole another lattice */
   qk_coarse_op_t *c;
-  qk_coarse_links_t y, a, inverse, inner; /* in single */
+  /* In single; all but the inverse are of `cut` until they are gathered. */
+  qk_coarse_links_t y, a, inverse, inner;
   int together;
   int held;                /* the first vector that v holds; < 0: none */
   qk_field_t *v, *one, *w; /* vectors, some of one chirality, an operator applied to them */
@@ -45,13 +48,15 @@ static qk_status_t reserve_flavour(const making_t *m, int f, qk_prec_t store) {
 
 static qk_status_t reserve(making_t *m, qk_work_t *work, const qk_coarse_params_t *params) {
   qk_field_t **field[] = {&m->v, &m->one, &m->w};
-  qk_coarse_links_t *one[] = {&m->a, &m->inverse, &m->inner};
+  qk_coarse_links_t *one[] = {&m->a, &m->inner};
   qk_status_t status = qk_coarse_op_create(m->dev, work, &m->c);
   for (int f = 0; !status && f < flavours(params->twist); f++)
     status = reserve_flavour(m, f, params->store);
-  for (int i = 0; !status && i < 3; i++) status = links_create(m->dev, QK_SINGLE, 1, one[i]);
+  for (int i = 0; !status && i < 2; i++) status = links_create(m->cut, QK_SINGLE, 1, one[i]);
   if (status) return status;
-  status = links_create(m->dev, QK_SINGLE, 8, &m->y);
+  status = links_create(m->dev, QK_SINGLE, 1, &m->inverse);
+  if (status) return status;
+  status = links_create(m->cut, QK_SINGLE, 8, &m->y);
   for (int i = 0; !status && i < 3; i++)
     status = qk_field_create(m->op->dev, QK_SINGLE, m->together, QK_FULL, field[i]);
   return status;
@@ -68,7 +73,7 @@ static void release(making_t *m) {
 /* ---- products with the vectors: calls of an iteration (device.h) ----------------------------- */
 
 static void clear(const making_t *m) {
-  const qk_device_t *dev = m->dev;
+  const qk_device_t *dev = m->cut;
   const qk_coarse_links_t *links[] = {&m->y, &m->a, &m->inner};
   for (int i = 0; i < 3; i++) {
     const size_t bytes = dev->ops->coarse_bytes(&dev->geom->lat, links[i]);
@@ -150,7 +155,7 @@ typedef struct faces {
 
 /* Y_+mu of our last face goes ahead; that of the rank behind comes back to the buffer. */
 static void exchange_face(const making_t *m, int mu, const faces_t *f) {
-  const qk_device_t *dev = m->dev;
+  const qk_device_t *dev = m->cut;
   qk_comm_t *comm = dev->geom->comm;
   qk_coarse_face_args_t face = {.lat = dev->geom->lat, .ahead = m->y, .mu = mu, .to = f->ghost[mu]};
   qk_comm_msg_t msg = {.to = qk_comm_neighbour(comm, mu, +1),
@@ -190,7 +195,7 @@ static void faces_destroy(const qk_device_t *dev, faces_t *f) {
 }
 
 static qk_status_t close_by(const making_t *m, const faces_t *f) {
-  const qk_device_t *dev = m->dev;
+  const qk_device_t *dev = m->cut;
   qk_coarse_close_args_t args = {
       .lat = dev->geom->lat, .inner = m->inner, .diag = m->a, .ahead = m->y};
   for (int mu = 0; mu < 4; mu++) {
@@ -206,10 +211,39 @@ static qk_status_t close_by(const making_t *m, const faces_t *f) {
 /* Hops inside aggregates join A, and Y_-mu follows from Y_+mu. */
 static qk_status_t close_links(const making_t *m, qk_err_t *err) {
   faces_t f = {0};
-  qk_status_t status = qk_comm_agree(m->dev->geom->comm, faces_create(m->dev, &f), err);
+  qk_status_t status = qk_comm_agree(m->cut->geom->comm, faces_create(m->cut, &f), err);
   if (!status) status = close_by(m, &f);
-  faces_destroy(m->dev, &f);
+  faces_destroy(m->cut, &f);
   return status;
+}
+
+/* ---- the whole lattice ----------------------------------------------------------------------- */
+
+/* Links of the ranks become whole ones. */
+static qk_status_t gather_links(const making_t *m, qk_coarse_links_t *links, qk_err_t *err) {
+  qk_coarse_links_t whole = {0};
+  qk_status_t status = links_create(m->dev, links->prec, links->ndir, &whole);
+  status = qk_comm_agree(m->cut->geom->comm, status, err);
+  status = status ? status : qk_whole_links(m->cut, m->dev, links, &whole);
+  if (status) {
+    qk_coarse_op_free_links(m->dev, &whole);
+    return status;
+  }
+  qk_coarse_op_free_links(m->dev, links);
+  *links = whole;
+  return QK_OK;
+}
+
+/* inner, which is room for other matrices from here on, has nothing that is wanted. */
+static qk_status_t gather_all(making_t *m, qk_err_t *err) {
+  if (m->cut == m->dev) return QK_OK;
+  qk_coarse_op_free_links(m->dev, &m->inner);
+  qk_status_t status = gather_links(m, &m->y, err);
+  if (status) return status;
+  status = gather_links(m, &m->a, err);
+  if (status) return status;
+  status = links_create(m->dev, QK_SINGLE, 1, &m->inner);
+  return qk_comm_agree(m->cut->geom->comm, status, err);
 }
 
 /* ---- from Y and A to what the operator holds ------------------------------------------------- */
@@ -220,7 +254,7 @@ static qk_status_t invert(making_t *m, qk_err_t *err) {
   qk_coarse_invert_args_t args = {
       .lat = dev->geom->lat, .diag = m->a, .inverse = m->inverse, .singular = &singular};
   qk_status_t status = dev->ops->coarse_invert(dev->ctx, &args);
-  status = qk_comm_agree(dev->geom->comm, status, err);
+  status = qk_comm_agree(m->cut->geom->comm, status, err);
   if (status) return status;
   uint64_t n = (uint64_t)singular;
   status = qk_comm_sum_u64(dev->geom->comm, &n, 1);
@@ -274,14 +308,15 @@ static qk_status_t finish(making_t *m, const qk_coarse_params_t *params, qk_err_
 
 static qk_status_t make(making_t *m, qk_work_t *work, const qk_coarse_params_t *params,
                         qk_err_t *err) {
-  qk_comm_t *comm = m->dev->geom->comm;
+  qk_comm_t *comm = m->cut->geom->comm;
   qk_status_t status = qk_comm_agree(comm, reserve(m, work, params), err);
   if (status) return status;
   status = qk_comm_agree(comm, project(m), err);
   if (status) return status;
   status = close_links(m, err);
   if (status) return status;
-  return finish(m, params, err);
+  status = gather_all(m, err);
+  return status ? status : finish(m, params, err);
 }
 
 static bool has_coarse(const qk_operator_t *op) {
@@ -292,13 +327,14 @@ static bool has_coarse(const qk_operator_t *op) {
 qk_status_t qk_coarse_create(qk_operator_t *op, const qk_prolongator_t *p, const qk_device_t *dev,
                              qk_work_t *work, const qk_coarse_params_t *params,
                              qk_operator_t **coarse, qk_err_t *err) {
-  making_t m = {.op = op, .p = p, .dev = dev, .together = p->t.nvec};
+  making_t m = {
+      .op = op, .p = p, .dev = dev, .cut = dev->geom->whole ? p->cut : dev, .together = p->t.nvec};
   if (!has_coarse(op))
     return qk_fail(err, QK_UNSUPPORTED, "there is no coarse operator of %s: M^+ is not G5 M G5",
                    op->action);
   if (params->together > 0 && params->together < p->t.nvec) m.together = params->together;
   qk_status_t status = make(&m, work, params, err);
-  status = qk_comm_agree(dev->geom->comm, status, err);
+  status = qk_comm_agree(m.cut->geom->comm, status, err);
   if (!status && params->exact) {
     m.c->exact_y = m.y;
     m.c->exact_a = m.a;

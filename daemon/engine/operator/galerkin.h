@@ -12,7 +12,9 @@
  * Matrices are in single or half (params.store); fields of the operator are always single. With
  * `exact` the matrices are also kept in single, so that the next level is made of unrounded ones;
  * qk_coarse_drop_exact frees them. Memory during creation: three blocks of `together` columns of
- * the finer level in single, and the matrices in single; their bits do not depend on it.
+ * the finer level in single, and the matrices in single; their bits do not depend on it. Where dev
+ * has the whole lattice on every rank (geom.h) the ranks' products are gathered first, and what
+ * follows is the same work on all of them.
  * Collective.
  */
 #ifndef QK_ENGINE_GALERKIN_H

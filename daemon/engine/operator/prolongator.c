@@ -26,20 +26,34 @@ static qk_status_t fill(qk_prolongator_t *p, int first, qk_field_t *v, qk_err_t 
   return dev->ops->transfer_set(dev->ctx, &set);
 }
 
+/* Where the coarse level is whole: the aggregates of this rank. */
+static qk_status_t cut(qk_prolongator_t *p, const int block[4]) {
+  const int nvec = p->coarse->geom->ncomp / 2;
+  p->cut = p->coarse;
+  if (!p->coarse->geom->whole) return QK_OK;
+  const qk_status_t status = qk_geom_coarsen(p->fine->geom, block, nvec, &p->cut_geom, NULL);
+  if (status) return status;
+  p->cut_dev = *p->fine;
+  p->cut_dev.geom = &p->cut_geom;
+  p->cut = &p->cut_dev;
+  return qk_gather_create(p->cut, p->coarse, &p->gather);
+}
+
 /* Without vectors; *prolongator also after an error. Not collective. */
 static qk_status_t allocate(const qk_device_t *fine, const qk_device_t *coarse, const int block[4],
                             qk_prec_t prec, qk_prolongator_t **prolongator) {
   qk_prolongator_t *p = *prolongator = qk_calloc(1, sizeof *p);
   void *data = NULL;
   if (!p) return QK_NO_MEMORY;
-  *p = (qk_prolongator_t){.fine = fine,
-                          .coarse = coarse,
-                          .t = {.agg = {.fine = fine->geom->lat, .coarse = coarse->geom->lat},
-                                .prec = prec,
-                                .ncomp = fine->geom->ncomp,
-                                .nvec = coarse->geom->ncomp / 2}};
+  *p = (qk_prolongator_t){.fine = fine, .coarse = coarse};
+  qk_status_t status = cut(p, block);
+  if (status) return status;
+  p->t = (qk_transfer_t){.agg = {.fine = fine->geom->lat, .coarse = p->cut->geom->lat},
+                         .prec = prec,
+                         .ncomp = fine->geom->ncomp,
+                         .nvec = coarse->geom->ncomp / 2};
   for (int mu = 0; mu < 4; mu++) p->t.agg.block[mu] = block[mu];
-  const qk_status_t status = fine->ops->alloc(fine->ctx, fine->ops->transfer_bytes(&p->t), &data);
+  status = fine->ops->alloc(fine->ctx, fine->ops->transfer_bytes(&p->t), &data);
   p->t.data = data;
   return status;
 }
@@ -184,6 +198,7 @@ qk_status_t qk_prolongator_condense(qk_prolongator_t *p, qk_field_t *v, qk_field
 
 void qk_prolongator_destroy(qk_prolongator_t *p) {
   if (!p) return;
+  qk_gather_destroy(p->gather);
   if (p->t.data) p->fine->ops->free(p->fine->ctx, p->t.data);
   qk_free(p);
 }
@@ -197,15 +212,18 @@ void qk_prolongator_vectors(const qk_prolongator_t *p, int first, qk_field_t *v)
 void qk_prolongator_restrict(const qk_prolongator_t *p, qk_field_t *coarse,
                              const qk_field_t *fine) {
   const qk_device_t *dev = p->fine;
-  qk_transfer_args_t args = {
-      .t = p->t, .parity = fine->v.subset, .fine = fine->v, .coarse = coarse->v};
+  const qk_field_t own = p->gather ? qk_gather_room(p->gather, coarse) : *coarse;
+  const qk_transfer_args_t args = {
+      .t = p->t, .parity = fine->v.subset, .fine = fine->v, .coarse = own.v};
   if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->restrict_(dev->ctx, &args));
+  if (p->gather) qk_gather_all(p->gather, coarse);
 }
 
 void qk_prolongator_prolong(const qk_prolongator_t *p, qk_field_t *fine, const qk_field_t *coarse,
                             bool add) {
   const qk_device_t *dev = p->fine;
-  qk_transfer_args_t args = {
-      .t = p->t, .parity = fine->v.subset, .add = add, .fine = fine->v, .coarse = coarse->v};
+  const qk_field_t own = p->gather ? qk_gather_own(p->gather, coarse) : *coarse;
+  const qk_transfer_args_t args = {
+      .t = p->t, .parity = fine->v.subset, .add = add, .fine = fine->v, .coarse = own.v};
   if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->prolong(dev->ctx, &args));
 }

@@ -1,18 +1,26 @@
 /*
  * prolongator.h: P and R = P^+ between a level and the next coarser one (formulas: cuda/mg_ops.h).
  *
- * Memory: the vectors, single or half. Device work on queue 0; only create and destroy are
- * collective (aggregates never cross ranks), the others are calls of an iteration (device.h).
+ * The coarse level may be one that every rank has whole (geom.h): restrict then brings together
+ * what the ranks have, and prolong takes of it what this rank needs.
+ *
+ * Memory: the vectors, single or half. Device work on queue 0. Collective but for destroy and
+ * vectors; vectors, restrict and prolong are calls of an iteration (device.h).
  * Errors: QK_DEVICE_MEMORY, QK_DEVICE_ERROR, QK_BAD_ARGUMENT.
  */
 #ifndef QK_ENGINE_PROLONGATOR_H
 #define QK_ENGINE_PROLONGATOR_H
 
-#include "daemon/engine/lattice/field.h"
+#include "daemon/engine/operator/gather.h"
 
 typedef struct qk_prolongator {
   const qk_device_t *fine, *coarse; /* borrowed */
   qk_transfer_t t;
+  /* The ranks' aggregates: `coarse`, or where every rank has that whole a lattice of its own. */
+  const qk_device_t *cut;
+  qk_gather_t *gather; /* NULL: the same */
+  qk_geom_t cut_geom;
+  qk_device_t cut_dev;
 } qk_prolongator_t;
 
 /* v: null vectors, full field of `fine` in single precision, one column each. create

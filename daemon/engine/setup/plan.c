@@ -216,13 +216,19 @@ static int64_t cycle_work(const qk_mg_params_t *mg, const qk_geom_t *geom, int t
   return cycle_halves(mg, top, true) * field(&geom[top], cycle_prec(mg, top), nrhs, QK_EVEN);
 }
 
+/* What brings fields of a level together that every rank has whole: two of them that all write
+ * into, and a part, of a half at most. */
+static int64_t gathering(const qk_geom_t *geom, int nrhs) {
+  return geom->whole ? 5 * field(geom, QK_SINGLE, nrhs, QK_FULL) / 2 : 0;
+}
+
 /* ... and all others. */
 static int64_t cycle_below(const qk_mg_params_t *mg, const qk_geom_t *geom, int top, int nrhs) {
   int64_t bytes = 0;
   for (int l = top; l < mg->nlevel; l++) {
     if (l > top)
       bytes += cycle_halves(mg, l, false) * field(&geom[l], cycle_prec(mg, l), nrhs, QK_EVEN);
-    if (l > 0) bytes += faces(&geom[l], QK_SINGLE, nrhs, geom[l].ncomp);
+    if (l > 0) bytes += faces(&geom[l], QK_SINGLE, nrhs, geom[l].ncomp) + gathering(&geom[l], nrhs);
   }
   return bytes;
 }
@@ -263,7 +269,7 @@ static step_t step_of(const qk_plan_input_t *in, const qk_geom_t *geom, int l) {
   const qk_mg_level_params_t *p = &in->mg->level[l];
   /* the vectors, and what they were made of in terms of them */
   step_t s = {transfer_bytes(in->ops, &geom[l], coarse, p) +
-                  field(coarse, QK_SINGLE, p->ntest, QK_FULL),
+                  field(coarse, QK_SINGLE, p->ntest, QK_FULL) + gathering(coarse, p->ntest),
               coarse_bytes(in, coarse, in->mg->level[l + 1].store), 0};
   if (l + 2 < in->mg->nlevel)
     s.exact = matrices(in->ops, coarse, QK_SINGLE, 8) + matrices(in->ops, coarse, QK_SINGLE, 1);
@@ -304,6 +310,11 @@ static int64_t vectors_refining(const qk_plan_input_t *in, const qk_geom_t *geom
   return some + max(max(full + 2 * even, cycle), 2 * full + even);
 }
 
+/* The ranks' matrices beside those of the whole lattice, which has a half of them at most. */
+static int64_t gathered(const qk_ops_t *ops, const qk_geom_t *geom) {
+  return geom->whole ? matrices(ops, geom, QK_SINGLE, 8) / 2 : 0;
+}
+
 /* Peak memory, besides finer levels, while level l makes the next one (mg_setup.h): its vectors;
  * fields and matrices of the Galerkin products; a cycle that refines them. below: what stays of
  * this step and those below. */
@@ -312,10 +323,10 @@ static int64_t level_making(const qk_plan_input_t *in, const qk_geom_t *geom, in
   const qk_mg_level_params_t *p = &in->mg->level[l];
   const bool turns = l == 0 && in->mg->together > 0 && in->mg->together < p->nvec;
   const int n = turns ? in->mg->together : p->nvec, tested = turns ? n : p->ntest;
-  const int64_t galerkin = step->prolongator + step->links +
-                           3 * field(&geom[l], QK_SINGLE, n, QK_FULL) +
-                           matrices(in->ops, &geom[l + 1], QK_SINGLE, 8) +
-                           3 * matrices(in->ops, &geom[l + 1], QK_SINGLE, 1);
+  const int64_t galerkin =
+      step->prolongator + step->links + 3 * field(&geom[l], QK_SINGLE, n, QK_FULL) +
+      matrices(in->ops, &geom[l + 1], QK_SINGLE, 8) +
+      3 * matrices(in->ops, &geom[l + 1], QK_SINGLE, 1) + gathered(in->ops, &geom[l + 1]);
   int64_t most = max(step->prolongator + vectors_making(in, geom, l, tested), galerkin);
   if (p->setup_passes > 0)
     most = max(most, below + step->prolongator + vectors_refining(in, geom, l, tested));
@@ -340,8 +351,7 @@ static void add_multigrid(const qk_plan_input_t *in, qk_plan_t *plan) {
   int64_t below = 0, above = op - resting_bytes(in);
   geom[0] = *in->geom;
   for (int l = 0; l < steps; l++) {
-    const qk_mg_level_params_t *p = &in->mg->level[l];
-    qk_status_t fits = qk_geom_coarsen(&geom[l], p->block, p->nvec, &geom[l + 1], &err);
+    qk_status_t fits = qk_mg_lay_level(in->mg, l, &geom[l], NULL, &geom[l + 1], &err);
     QK_ASSERT(fits == QK_OK); /* complete parameters */
     step[l] = step_of(in, geom, l);
     plan->share[QK_PLAN_PROLONGATORS] += step[l].prolongator;

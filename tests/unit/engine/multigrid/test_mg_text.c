@@ -71,6 +71,7 @@ Test(mg_text, print_and_set_are_inverse) {
       {"mg-omega", "0.85"},
       {"mg-tol", "none,0.25"},
       {"mg-deflate", "none"},
+      {"mg-whole", "none"},
       {"mg-graphs", "no"},
       {"mg-seed", "7"},
   };
