@@ -75,6 +75,14 @@ QUARK_API void quark_eigen_params_init(quark_eigen_params_t *params);
 QUARK_API quark_code_t quark_eigen(quark_connection_t *conn, const quark_eigen_params_t *params,
                                    uint64_t *request, uint64_t *bytes, quark_error_t *err);
 
+/* The values and residuals of a set that is kept already, which are not computed again: a request
+ * and a download as those of quark_eigen. Of the params name, setup, deadline_ms, priority and
+ * detach_ms have a meaning. It waits for a set that is RETURNING. Errors: QUARK_NOT_FOUND,
+ * QUARK_BUSY (it is being made), QUARK_UNSUPPORTED (an older daemon). */
+QUARK_API quark_code_t quark_eigen_values(quark_connection_t *conn,
+                                          const quark_eigen_params_t *params, uint64_t *request,
+                                          uint64_t *bytes, quark_error_t *err);
+
 /* ---- vectors of one's own ----
  *
  * Eigenvectors of the Laplacian that another program has computed, or other vectors in their place:
@@ -132,6 +140,7 @@ typedef struct quark_eigen_report {
   uint64_t device_bytes, host_bytes;              /* of all ranks */
   uint32_t basis, block[4];                       /* of compressed ones; else 0 */
   char unwritten[160]; /* why they are on no disk, and go with their engine; "": nothing is wrong */
+  quark_smearing_t links; /* LAPLACIAN: of the links, as in the params */
 } quark_eigen_report_t;
 
 enum { QUARK_EIGEN_NAMES = 16 };

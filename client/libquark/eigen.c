@@ -6,6 +6,7 @@
 
 #include "client/libquark/ask.h"
 #include "client/libquark/connection/error.h"
+#include "client/libquark/request/attach.h"
 #include "client/libquark/request/pack.h"
 #include "client/libquark/request/submit.h"
 #include "proto/control.h"
@@ -27,6 +28,7 @@ static void read_one(quark_eigen_report_t *r, const Quark__EigenReport *m) {
                               .device_bytes = m->device_bytes,
                               .host_bytes = m->host_bytes,
                               .basis = m->basis};
+  r->links = quark__read_smearing(m->links);
   for (size_t mu = 0; mu < m->n_block && mu < 4; mu++) r->block[mu] = m->block[mu];
   snprintf(r->name, sizeof r->name, "%s", m->name);
   snprintf(r->user, sizeof r->user, "%s", m->user ? m->user : "");
@@ -56,7 +58,7 @@ void quark_eigen_params_init(quark_eigen_params_t *params) {
   *params = (quark_eigen_params_t){.count = 1, .tol = 1e-8, .priority = QK_PRIORITY_DEFAULT};
 }
 
-static uint8_t *pack(uint64_t number, const quark_eigen_params_t *p, const char *setup,
+static uint8_t *pack(uint64_t number, const quark_eigen_params_t *p, bool kept, const char *setup,
                      size_t *bytes) {
   Quark__Eigen eigen = QUARK__EIGEN__INIT;
   Quark__EigenProblem problem = QUARK__EIGEN_PROBLEM__INIT;
@@ -87,29 +89,49 @@ static uint8_t *pack(uint64_t number, const quark_eigen_params_t *p, const char 
   eigen.priority = (uint32_t)p->priority;
   eigen.has_detach_ms = p->detach_ms > 0;
   eigen.detach_ms = p->detach_ms;
+  eigen.has_kept = eigen.kept = kept;
   message.body_case = QUARK__CLIENT_MESSAGE__BODY_EIGEN;
   message.eigen = &eigen;
   return qk_control_pack(&message.base, bytes);
 }
 
-static unsigned feature_of(const quark_eigen_params_t *p) {
+static unsigned feature_of(const quark_eigen_params_t *p, bool kept) {
+  if (kept) return QK_FEATURE_VALUES;
   if (p->basis || p->block[0]) return QK_FEATURE_COMPRESSED;
   return p->field ? QK_FEATURE_VECTORS : QK_FEATURE_EIGEN;
 }
 
-quark_code_t quark_eigen(quark_connection_t *conn, const quark_eigen_params_t *params,
-                         uint64_t *request, uint64_t *bytes, quark_error_t *err) {
+static quark_code_t submit(quark_connection_t *conn, const quark_eigen_params_t *params, bool kept,
+                           uint64_t *request, uint64_t *bytes, quark_error_t *err) {
   if (!params->name) return quark__fail(err, QUARK_BAD_ARGUMENT, "eigenvectors need a name");
   pthread_mutex_lock(&conn->lock);
   quark_code_t code = quark__check_alive_locked(conn, err);
   if (code == QUARK_OK) {
     request_t *r = quark__request_new(conn, 1);
-    if (r) r->feature = feature_of(params);
-    if (r) r->submit = pack(r->number, params, conn->setup, &r->submit_bytes);
+    if (r) r->feature = feature_of(params, kept);
+    if (r) r->submit = pack(r->number, params, kept, conn->setup, &r->submit_bytes);
     code = quark__submit_locked(conn, r, "EIGEN", request, bytes, err);
   }
   pthread_mutex_unlock(&conn->lock);
   return code;
+}
+
+quark_code_t quark_eigen(quark_connection_t *conn, const quark_eigen_params_t *params,
+                         uint64_t *request, uint64_t *bytes, quark_error_t *err) {
+  return submit(conn, params, false, request, bytes, err);
+}
+
+/* Of the problem the daemon reads the name alone. */
+quark_code_t quark_eigen_values(quark_connection_t *conn, const quark_eigen_params_t *params,
+                                uint64_t *request, uint64_t *bytes, quark_error_t *err) {
+  quark_eigen_params_t named;
+  quark_eigen_params_init(&named);
+  named.name = params->name;
+  named.setup = params->setup;
+  named.deadline_ms = params->deadline_ms;
+  named.priority = params->priority;
+  named.detach_ms = params->detach_ms;
+  return submit(conn, &named, true, request, bytes, err);
 }
 
 quark_code_t quark_eigen_watch(quark_connection_t *conn, uint64_t request,

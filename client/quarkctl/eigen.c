@@ -32,7 +32,7 @@ typedef struct found {
   double seconds;
 } found_t;
 
-enum { BLOCK = 8, POLL_MS = 500 };
+enum { BLOCK = 8, POLL_MS = 500, PATIENCE = 3 /* seconds, after a cancel */ };
 /* How far vectors of a file may be from orthonormal, where nobody says it. */
 static const double tol_single = 1e-4, tol_double = 1e-9;
 
@@ -98,11 +98,11 @@ static void finish(const struct argp_state *state, void *values) {
   if (o->list && (o->name || o->drop)) argp_error(state, "--list: it takes no name");
   if (o->drop && (makes || o->out || o->values || o->vectors_out))
     argp_error(state, "--drop: nothing else can be asked for");
-  if (!o->list && !o->drop && !makes && !o->out && !o->vectors_out)
-    argp_error(state, "--count or --from is required, or --out or --vectors-out of eigenvectors "
-                      "that are there");
-  if (o->values && !e->count)
-    argp_error(state, "--values needs --count: it writes what is computed");
+  if (!o->list && !o->drop && !makes && !o->out && !o->vectors_out && !o->values)
+    argp_error(state, "--count or --from is required, or --values, --out or --vectors-out of "
+                      "eigenvectors that are there");
+  if (o->values && o->from)
+    argp_error(state, "--values: the eigenvalues of vectors that are sent are not known");
   if (e->basis > 0 && (e->kind != QUARK_EIGEN_NORMAL || o->from || !e->count))
     argp_error(state, "--basis is for --count of --kind=normal");
   if (e->basis % 8 || (e->basis > 0 && e->basis >= e->count))
@@ -141,7 +141,8 @@ static const qk_option_row_t rows[] = {
     {"smear-links", QK_OPTION_TAKEN, .form = "SMEARING", .take = take_links,
      .help = "smearing of the links of the Laplacian: ape:ALPHA,STEPS[,4d], stout:RHO,STEPS[,4d] "
              "or hyp:A1,A2,A3[,STEPS]"},
-    {"values", QK_OPTION_TEXT, AT(values), "FILE", .help = "eigenvalues and residuals as HDF5"},
+    {"values", QK_OPTION_TEXT, AT(values), "FILE",
+     .help = "eigenvalues and residuals as HDF5, of a set that is kept without --count"},
     {"out", QK_OPTION_TEXT, AT(out), "FILE",
      .help = "the vectors, as quarkctl solve writes fields"},
     {"vectors-out", QK_OPTION_TEXT, AT(vectors_out), "FILE",
@@ -249,32 +250,37 @@ static void show(ctl_progress_t *progress, const quark_eigen_progress_t *p) {
   ctl_progress_line(progress, text);
 }
 
-/* Interrupted it cancels the request. */
+/* Interrupted it cancels the request. What is computed ends when LAPACK lets it: that is not waited
+ * for, as the daemon ends what its client has left. */
 static int wait_for(const options_t *o, quark_connection_t *conn, uint64_t request,
                     quark_result_t *result) {
   ctl_progress_t progress;
   quark_error_t err;
   quark_code_t code;
-  bool cancelled = false;
+  double give_up = 0;
   ctl_progress_begin(&progress, 1, o->progress);
   while ((code = quark_wait(conn, request, 0, POLL_MS, result, &err)) == QUARK_TIMEOUT) {
     quark_eigen_progress_t p = {0};
     if (quark_eigen_watch(conn, request, &p, NULL) == QUARK_OK) show(&progress, &p);
-    if (!ctl_interrupted() || cancelled) continue;
-    cancelled = true;
+    if (give_up > 0 && ctl_seconds() > give_up) break;
+    if (!ctl_interrupted() || give_up > 0) continue;
+    give_up = ctl_seconds() + PATIENCE;
     quark_cancel(conn, request, QUARK_ALL, NULL);
   }
   ctl_progress_end(&progress);
+  if (code == QUARK_TIMEOUT) {
+    ctl_complain("interrupted: the daemon ends the computation as soon as it can");
+    return EXIT_AGAIN;
+  }
   return code == QUARK_OK ? 0 : ctl_fail(&err);
 }
 
-static int make(const options_t *o, const quark_eigen_params_t *eigen, quark_connection_t *conn,
-                found_t *f) {
+/* The result of a request of so many bytes. */
+static int take_pairs(const options_t *o, quark_connection_t *conn, uint64_t request,
+                      uint64_t bytes, found_t *f) {
   quark_error_t err;
   quark_result_t result;
   char text[CTL_RESULT_MAX];
-  uint64_t request, bytes;
-  if (quark_eigen(conn, eigen, &request, &bytes, &err) != QUARK_OK) return ctl_fail(&err);
   int code = wait_for(o, conn, request, &result);
   if (code) return code;
   if (result.status != QUARK_OK) {
@@ -289,6 +295,34 @@ static int make(const options_t *o, const quark_eigen_params_t *eigen, quark_con
   if (quark_download(conn, request, 0, f->pairs, bytes, &err) != QUARK_OK) code = ctl_fail(&err);
   quark_release(conn, request, NULL);
   return code;
+}
+
+static int make(const options_t *o, const quark_eigen_params_t *eigen, quark_connection_t *conn,
+                found_t *f) {
+  quark_error_t err;
+  uint64_t request, bytes;
+  if (quark_eigen(conn, eigen, &request, &bytes, &err) != QUARK_OK) return ctl_fail(&err);
+  return take_pairs(o, conn, request, bytes, f);
+}
+
+/* Those of a set that is there. */
+static int recall(const options_t *o, quark_connection_t *conn, found_t *f) {
+  quark_error_t err;
+  uint64_t request, bytes;
+  if (*f->eigen.field) {
+    ctl_complain("--values: eigenvectors %s were sent by a client: their eigenvalues are not known",
+                 o->name);
+    return EXIT_DATA;
+  }
+  if (quark_eigen_values(conn, &o->eigen, &request, &bytes, &err) != QUARK_OK)
+    return ctl_fail(&err);
+  const uint64_t n = (uint64_t)f->eigen.count * (f->slices ? f->slices : 1);
+  if (bytes != 2 * n * sizeof(double)) { /* dropped, and made again, since it was looked at */
+    quark_release(conn, request, NULL);
+    ctl_complain("eigenvectors %s have changed meanwhile: try again", o->name);
+    return EXIT_AGAIN;
+  }
+  return take_pairs(o, conn, request, bytes, f);
 }
 
 /* The vectors of a file. */
@@ -338,7 +372,8 @@ static void describe_values(const options_t *o, const found_t *f, qk_eigenmeta_t
   snprintf(meta->digest, sizeof meta->digest, "%016" PRIx64, r->setup.digest);
   ctl_operator_canonical(r, meta->action);
   memcpy(meta->boundary, r->setup.boundary, sizeof meta->boundary);
-  if (o->eigen.links.links) qk_smearing_print_links(&o->eigen.links, meta->links);
+  const quark_smearing_t *links = o->eigen.links.links ? &o->eigen.links : &f->eigen.links;
+  if (links->links) qk_smearing_print_links(links, meta->links);
 }
 
 static int write_values(const options_t *o, const found_t *f) {
@@ -465,6 +500,7 @@ static int run(const options_t *o, quark_connection_t *conn, found_t *f) {
   if (code == 0 && o->from) code = make_from(o, conn, f);
   if (code == 0 && o->eigen.count > 0) code = make(o, &o->eigen, conn, f);
   if (code == 0) code = look(o, conn, f);
+  if (code == 0 && o->values && !f->pairs) code = recall(o, conn, f);
   if (code == 0 && o->values) code = write_values(o, f);
   if (code == 0 && o->out) code = write_vectors(o, conn, f);
   if (code == 0 && o->vectors_out) code = write_slices(o, conn, f);

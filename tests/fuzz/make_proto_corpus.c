@@ -337,6 +337,10 @@ static void save_eigen(void) {
   problem.has_space = problem.has_order = problem.has_restarts = false;
   problem.field = "field:18446744073709551615";
   save_client("legal-eigen-of-field", &m);
+  problem.field = NULL;
+  eigen.has_kept = eigen.kept = true;
+  save_client("legal-eigen-kept", &m);
+  eigen.has_kept = eigen.kept = false;
   problem.field = "digest:0123456789abcde";
   save_client("wrong-digest", &m);
   m.body_case = QUARK__CLIENT_MESSAGE__BODY_EIGEN_DROP;

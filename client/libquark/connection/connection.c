@@ -79,6 +79,7 @@ static const char *name_of(unsigned feature) {
          : feature == QK_FEATURE_EIGEN          ? "eigenvectors"
          : feature == QK_FEATURE_VECTORS        ? "vectors from memory"
          : feature == QK_FEATURE_COMPRESSED     ? "compressed eigenvectors"
+         : feature == QK_FEATURE_VALUES         ? "values of eigenvectors that are kept"
          : feature == QK_FEATURE_PROJECT        ? "project"
          : feature == QK_FEATURE_COLUMN_FLAVOUR ? "flavour in the columns"
          : feature == QK_FEATURE_FIELDS         ? "links from memory"

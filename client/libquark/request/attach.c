@@ -38,7 +38,7 @@ static quark_column_t column_of(const Quark__Column *m) {
                           .slice = m->slice};
 }
 
-static quark_smearing_t smearing_of(const Quark__Smearing *m) {
+quark_smearing_t quark__read_smearing(const Quark__Smearing *m) {
   quark_smearing_t s = {0};
   if (!m) return s;
   s.alpha = m->alpha;
@@ -85,7 +85,7 @@ static bool read_submit(quark_attached_t *a, request_t *r, const Quark__Submit *
   p->keep = m->sink == QUARK__SINK__SINK_KEEP;
   p->keep_ms = m->keep_ms;
   p->detach_ms = m->detach_ms;
-  p->smear = smearing_of(m->smear);
+  p->smear = quark__read_smearing(m->smear);
   if (m->vectors && !(p->vectors = r->vectors = strdup(m->vectors))) return false;
   if (m->project && !(p->project = r->project = strdup(m->project))) return false;
   p->project_count = m->project_count;

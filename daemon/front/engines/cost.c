@@ -14,7 +14,7 @@ static double digits_of(double tol) {
 double qk_cost_digits(const qk_job_t *job) {
   if (job->field) return 0;
   if (job->contraction) return 6;
-  if (job->problem) return 6.0 * job->problem->count;
+  if (job->problem) return job->recalls ? 1 : 6.0 * job->problem->count;
   if (!qk_job_solves(job)) return 1;
   const double asked = fmax(digits_of(job->tol), digits_of(job->tol_hq));
   return fmax(1, job->tol == 0 && job->tol_hq == 0 ? USUAL_DIGITS : asked);

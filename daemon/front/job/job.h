@@ -201,6 +201,7 @@ struct qk_job {
   Quark__Smearing *smear;              /* of the source; NULL: none */
   Quark__Contraction *contraction;     /* NULL: solves */
   Quark__EigenProblem *problem;        /* of eigenvectors, its result; NULL: it is none */
+  bool recalls;                        /* only the values of a set that is there already */
   char vectors[QK_EIGEN_NAME_MAX + 1]; /* eigenvectors that are its sources; "": others are */
   char project[QK_EIGEN_NAME_MAX + 1]; /* its results are products with them; "": solutions are */
   uint32_t project_count;

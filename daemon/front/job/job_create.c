@@ -368,7 +368,9 @@ qk_status_t qk_job_create_eigen(const Quark__Eigen *e, const qk_terms_t *terms, 
   const uint64_t bytes = qk_eigen_bytes(e->problem, terms->shape);
   const beside_t b = {NULL,         e->problem, &e->base,    e->request,       e->deadline_ms,
                       e->detach_ms, bytes,      e->priority, overhead_eigen(e)};
-  return create_beside(&b, terms, out, err);
+  const qk_status_t status = create_beside(&b, terms, out, err);
+  if (status == QK_OK) (*out)->recalls = e->kept;
+  return status;
 }
 
 qk_status_t qk_job_create_field(const Quark__FieldOpen *open, const qk_terms_t *terms,

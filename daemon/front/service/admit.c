@@ -156,6 +156,9 @@ static qk_status_t enter(qk_service_t *service, qk_session_t *session, qk_job_t 
   else if (job->contraction)
     qk_log(QK_LOG_INFO, "job", job->name, "accepted: contraction of %zu channels",
            job->contraction->n_channel);
+  else if (job->recalls)
+    qk_log(QK_LOG_INFO, "job", job->name, "accepted: values of eigenvectors %s",
+           job->problem->name);
   else if (job->problem)
     qk_log(QK_LOG_INFO, "job", job->name, "accepted: %u eigenvectors %s", job->problem->count,
            job->problem->name);
@@ -232,7 +235,7 @@ static qk_status_t check_beside(const qk_setup_t *setup, const qk_session_t *ses
                                 const Quark__Eigen *e, qk_err_t *err) {
   if (c) return qk_job_check_contract(c, shape, err);
   const qk_status_t status = qk_job_check_eigen(e, shape, err);
-  if (status != QK_OK) return status;
+  if (status != QK_OK || e->kept) return status;
   const char *user = qk_sched_user_name(session->user);
   if (qk_eigen_may_have(setup, e->problem, user, err) != QK_OK) return err->code;
   return qk_eigen_check_room(setup, e->problem, user, err);
@@ -281,13 +284,30 @@ static void name_field(const qk_session_t *session, const Quark__Eigen *eigen,
     *err = why;
 }
 
+/* What is kept under the name, in place of what the client says of it. Of a request that is here
+ * already it is what it was, whatever has become of the set. */
+static void name_kept(const qk_service_t *service, const qk_session_t *session,
+                      const Quark__Eigen *eigen, Quark__EigenProblem *problem, qk_err_t *err) {
+  const qk_job_t *job = qk_session_job(session, eigen->request);
+  const qk_viewer_t viewer = {.user = qk_sched_user_name(session->user)};
+  if (job && job->recalls && strcmp(job->problem->name, problem->name) == 0) {
+    *problem = *job->problem;
+    return;
+  }
+  const qk_setup_t *setup = qk_setups_find(service, &viewer, eigen->setup, err);
+  const qk_eigen_set_t *set = setup ? qk_eigen_named(setup, "name", problem->name, err) : NULL;
+  if (set) *problem = *set->problem;
+}
+
 qk_status_t qk_admit_eigen(qk_service_t *service, qk_session_t *session, const Quark__Eigen *eigen,
                            qk_err_t *err) {
   Quark__EigenProblem problem = *eigen->problem;
   Quark__Eigen named = *eigen;
   char text[QK_FIELD_TEXT];
   named.problem = &problem;
-  if (qk_fields_is_reference(problem.field)) {
+  if (eigen->kept) {
+    name_kept(service, session, eigen, &problem, err);
+  } else if (qk_fields_is_reference(problem.field)) {
     name_field(session, eigen, text, err);
     if (err->code == QK_OK) problem.field = text;
   }

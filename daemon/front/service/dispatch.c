@@ -70,7 +70,7 @@ static bool find_beside(const qk_setup_t *setup, const qk_rhs_t *rhs, place_t *p
   qk_replica_t *best = NULL;
   QK_EACH_REPLICA(r, setup) {
     if (!is_open(r) || r->inflight[k].rhs || is_elsewhere(r, rhs)) continue;
-    if (k == QK_EIGEN_ENTRY && r->returning) continue;
+    if (k == QK_EIGEN_ENTRY && (r->returning || !qk_eigen_may_go(r, rhs))) continue;
     if (!best || qk_replica_inflight(r) < qk_replica_inflight(best)) best = r;
   }
   *place = (place_t){best, k};
@@ -170,8 +170,8 @@ static bool begin_eigen(const qk_replica_t *replica, uint64_t serial, const qk_r
   qk_err_t err = {0};
   if (qk_eigen_folder_make(&setup->settings, &err) != QK_OK) qk_warn("dispatch", "%s", err.text);
   qk_eigen_path(&setup->settings, setup->site_name, problem->name, path);
-  uint8_t *message =
-      qk_engine_encode_eigen(serial, problem, field, rhs->solution->name, path, false, &bytes);
+  uint8_t *message = qk_engine_encode_eigen(serial, problem, field, rhs->solution->name, path,
+                                            rhs->job->recalls, &bytes);
   return qk_supervisor_send(replica->supervisor, message, bytes);
 }
 

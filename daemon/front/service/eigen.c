@@ -194,7 +194,8 @@ typedef struct users {
 static void count_users(qk_service_t *service, qk_job_t *job, void *arg) {
   users_t *users = arg;
   (void)service;
-  if (strcmp(job->vectors, users->name) == 0 || strcmp(job->project, users->name) == 0)
+  if (strcmp(job->vectors, users->name) == 0 || strcmp(job->project, users->name) == 0 ||
+      (job->recalls && strcmp(job->problem->name, users->name) == 0))
     users->open += job->nrhs - job->ended;
 }
 
@@ -381,8 +382,19 @@ qk_status_t qk_eigen_check_room(const qk_setup_t *setup, const Quark__EigenProbl
                  takes, (long long)used, (long long)limit);
 }
 
+const qk_eigen_set_t *qk_eigen_named(const qk_setup_t *setup, const char *field, const char *name,
+                                     qk_err_t *err) {
+  const qk_eigen_set_t *set = qk_eigen_find(setup, name);
+  if (!set) say_unknown(setup, field, name, err);
+  if (!set || set->state != QUARK__EIGEN_STATE__EIGEN_MAKING) return set;
+  qk_fail(err, QK_BUSY, "%s = %s: they are being made: wait for their request", field, name);
+  return NULL;
+}
+
 static qk_status_t bind_problem(qk_job_t *job, qk_err_t *err) {
   if (job->rhs[0].state >= QK_RHS_ENDED) return QK_OK;
+  if (job->recalls) qk_eigen_named(job->setup, "name", job->problem->name, err);
+  if (job->recalls) return err->code;
   const char *user = qk_sched_user_name(job->user);
   qk_status_t status = qk_eigen_may_have(job->setup, job->problem, user, err);
   if (status == QK_OK &&
@@ -393,21 +405,8 @@ static qk_status_t bind_problem(qk_job_t *job, qk_err_t *err) {
   return status;
 }
 
-/* The set that a field of a request names; NULL with the reason. */
-static const qk_eigen_set_t *named(const qk_job_t *job, const char *field, const char *name,
-                                   qk_err_t *err) {
-  const qk_eigen_set_t *set = qk_eigen_find(job->setup, name);
-  if (!set) {
-    say_unknown(job->setup, field, name, err);
-    return NULL;
-  }
-  if (set->state != QUARK__EIGEN_STATE__EIGEN_MAKING) return set;
-  qk_fail(err, QK_BUSY, "%s = %s: they are being made: wait for their request", field, name);
-  return NULL;
-}
-
 static qk_status_t bind_sources(const qk_job_t *job, qk_err_t *err) {
-  const qk_eigen_set_t *set = named(job, "vectors", job->vectors, err);
+  const qk_eigen_set_t *set = qk_eigen_named(job->setup, "vectors", job->vectors, err);
   if (!set) return err->code;
   const bool slices = set->problem->kind == QUARK__EIGEN_KIND__EIGEN_LAPLACIAN;
   for (uint32_t i = 0; i < job->nrhs; i++) {
@@ -423,7 +422,7 @@ static qk_status_t bind_sources(const qk_job_t *job, qk_err_t *err) {
 }
 
 static qk_status_t bind_project(const qk_job_t *job, qk_err_t *err) {
-  const qk_eigen_set_t *set = named(job, "project", job->project, err);
+  const qk_eigen_set_t *set = qk_eigen_named(job->setup, "project", job->project, err);
   if (!set) return err->code;
   const Quark__EigenProblem *p = set->problem;
   if (p->kind != QUARK__EIGEN_KIND__EIGEN_LAPLACIAN)
@@ -447,7 +446,7 @@ qk_status_t qk_eigen_bind(qk_job_t *job, qk_err_t *err) {
 void qk_eigen_ended(const qk_rhs_t *rhs) {
   const qk_job_t *job = rhs->job;
   qk_eigen_set_t *set = job->problem ? qk_eigen_find(job->setup, job->problem->name) : NULL;
-  if (!set || set->state != QUARK__EIGEN_STATE__EIGEN_MAKING) return;
+  if (!set || job->recalls || set->state != QUARK__EIGEN_STATE__EIGEN_MAKING) return;
   if (rhs->outcome.status == QK_OK) {
     set->state = QUARK__EIGEN_STATE__EIGEN_KEPT;
     set->there = 1u << rhs->replica;
@@ -506,6 +505,10 @@ void qk_eigen_feed(qk_replica_t *replica) {
   }
 }
 
+static const char *recalled(const qk_job_t *job) {
+  return job->recalls ? job->problem->name : "";
+}
+
 static bool may_go(const qk_replica_t *replica, const char *name) {
   if (!name[0] || replica->setup->replicas == 1) return true;
   const qk_eigen_set_t *set = qk_eigen_find(replica->setup, name);
@@ -513,7 +516,8 @@ static bool may_go(const qk_replica_t *replica, const char *name) {
 }
 
 bool qk_eigen_may_go(const qk_replica_t *replica, const qk_rhs_t *rhs) {
-  return may_go(replica, rhs->job->vectors) && may_go(replica, rhs->job->project);
+  return may_go(replica, rhs->job->vectors) && may_go(replica, rhs->job->project) &&
+         may_go(replica, recalled(rhs->job));
 }
 
 /* As qk_eigen_is_there, of one name. */
@@ -532,7 +536,8 @@ static bool is_there(qk_service_t *service, qk_rhs_t *rhs, const char *name) {
 
 bool qk_eigen_is_there(qk_service_t *service, qk_rhs_t *rhs) {
   const qk_job_t *job = rhs->job;
-  return is_there(service, rhs, job->vectors) && is_there(service, rhs, job->project);
+  return is_there(service, rhs, job->vectors) && is_there(service, rhs, job->project) &&
+         is_there(service, rhs, recalled(job));
 }
 
 void qk_eigen_measure(qk_eigen_set_t *set, const Quark__Engine__EigenDone *done) {

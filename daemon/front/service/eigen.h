@@ -35,6 +35,11 @@ typedef struct qk_eigen_set {
 /* NULL: the setup has none of this name. */
 qk_eigen_set_t *qk_eigen_find(const qk_setup_t *setup, const char *name);
 
+/* The one that a field of a request names, which is there or on its way back; NULL: QK_NOT_FOUND,
+ * QK_BUSY (it is being made). */
+const qk_eigen_set_t *qk_eigen_named(const qk_setup_t *setup, const char *field, const char *name,
+                                     qk_err_t *err);
+
 /* ---- requests ---- */
 /* Whether the setup can have another set, of this user. QK_BAD_ARGUMENT: one of the name is there;
  * QK_BUSY: there are too many; of vectors that the user has sent also QK_NOT_FOUND,

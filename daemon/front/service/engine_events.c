@@ -320,7 +320,9 @@ static void on_eigen_done(void *arg, const Quark__Engine__EigenDone *d) {
                     .applications = count_of(d->applications),
                     .seconds = d->seconds};
   end_beside(entry->rhs, d->status, d->text, &o);
-  qk_eigen_set_t *set = qk_eigen_find(replica->setup, entry->rhs->job->problem->name);
+  const qk_job_t *job = entry->rhs->job;
+  qk_eigen_set_t *set = job->recalls ? NULL : qk_eigen_find(replica->setup, job->problem->name);
+  if (job->recalls) o.applications = 0; /* those of long ago, which say nothing of its time */
   if (set && o.written) qk_eigen_measure(set, d);
   leave_entry(replica, QK_EIGEN_ENTRY, &o);
 }

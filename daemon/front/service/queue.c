@@ -182,7 +182,7 @@ void qk_queue_cancel(qk_service_t *service, qk_rhs_t *rhs, qk_status_t verdict, 
   const int k = entry_of(replica, rhs);
   QK_ASSERT(k >= 0);
   rhs->verdict = verdict;
-  if (k == QK_CONTRACT_ENTRY) return; /* its result will be thrown away */
+  if (k == QK_CONTRACT_ENTRY || rhs->job->recalls) return; /* its result will be thrown away */
   if (k == QK_EIGEN_ENTRY)
     cancel_eigen(replica, replica->inflight[k].serial);
   else

@@ -81,6 +81,7 @@ static void fill_eigen(const qk_setup_t *setup, qk_report_t *report) {
     r->device_bytes = set->device_bytes;
     r->host_bytes = set->host_bytes;
     r->field = set->problem->field;
+    r->links = set->problem->links;
     r->unwritten = set->unwritten[0] ? (char *)set->unwritten : NULL;
     r->has_basis = set->problem->basis > 0;
     r->basis = set->problem->basis;

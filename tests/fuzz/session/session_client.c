@@ -228,6 +228,7 @@ static void eigen(const qk_session_t *session, int i, uint8_t which, uint8_t how
   e.has_deadline_ms = e.has_detach_ms = true;
   e.deadline_ms = how % 16 == 9 ? 500 : 0;
   e.detach_ms = how % 16 == 10 ? 50000 : 0;
+  e.has_kept = e.kept = how % 16 == 13;
   if (how < 224) {
     m.body_case = QUARK__CLIENT_MESSAGE__BODY_EIGEN;
     m.eigen = &e;

@@ -117,7 +117,7 @@ void engine_hears(int e, const uint8_t *data, size_t bytes) {
   }
   if (m->body_case == QUARK__ENGINE__FRONT_MESSAGE__BODY_EIGEN) {
     QK_ASSERT(engine->inflight[QK_EIGEN_ENTRY] == 0 && engine->ready);
-    QK_ASSERT(m->eigen->restore == !m->eigen->shm_out);
+    QK_ASSERT(m->eigen->restore || m->eigen->shm_out);
     const char *field = m->eigen->problem->field;
     QK_ASSERT(!field || strncmp(field, "digest:", 7) == 0);
     QK_ASSERT((m->eigen->memory != NULL) == (field && !m->eigen->restore));

@@ -8,6 +8,11 @@ import time
 from cli_case import Case, np, random_sources, tap
 import quarkd
 
+try:
+    import h5py
+except ImportError:
+    h5py = None
+
 COUNT = 8
 
 
@@ -245,6 +250,37 @@ def the_laplacians_own_go_out_and_in_again(case):
             gram = np.einsum('tnzyxc,tmzyxc->tnm', v.conj(), v)
             assert abs(gram - np.eye(4)).max() < 1e-5, abs(gram - np.eye(4)).max()
             assert abs(q.vectors('same', v, tol=1e-5).array() - v).max() < 1e-14
+
+
+@tap.test
+def values_are_written_again(case):
+    """The file is the one that was written when they were computed, and so it is after the engine was lost."""
+    with tempfile.TemporaryDirectory(prefix='qk-eigen-') as state, case.daemon('--solver=cg', '--state=' + state) as d:
+        d.wait_listening()
+        first, again = os.path.join(state, 'first.h5'), os.path.join(state, 'again.h5')
+        for name, more in (('low', []), ('lap', ['--kind=laplacian', '--smear-links=stout:0.1,2'])):
+            said = case.ctl('eigen', name, '--count=4', '--tol=1e-6', '--values', first, '--json', *more, endpoint=d.endpoint).json
+            for lost in range(2):
+                out = case.ctl('eigen', name, '--values', again, '--json', endpoint=d.endpoint).json
+                assert out['eigenvalues'] == said['eigenvalues'] and len(said['eigenvalues']) >= 4, out
+                if h5py:
+                    with h5py.File(first) as a, h5py.File(again) as b:
+                        assert set(a) == set(b) == {'eigenvalue', 'residual'} and all(np.array_equal(a[k], b[k]) for k in a)
+                        assert dict(a.attrs.items()).keys() == dict(b.attrs.items()).keys()
+                        assert all(np.array_equal(a.attrs[k], b.attrs[k]) for k in a.attrs), dict(b.attrs)
+                os.remove(again)
+                with quarkd.connect(d.endpoint) as q:
+                    e = q.eigen_values(name)
+                    assert e.kind == out['kind'] and np.array_equal(np.stack([e.values, e.residuals], -1).reshape(-1, 2), said['eigenvalues'])
+                    if not lost:
+                        os.kill(q.status().engine['pid'], signal.SIGKILL)
+                        q.ready(patience=60)
+            os.remove(first)
+        with quarkd.connect(d.endpoint) as q:
+            refused(lambda: q.eigen_values('none'), 'NOT_FOUND')
+            q.vectors('mine', orthonormal(q.shape[:4], 2, 1))
+        out = case.ctl('eigen', 'mine', '--values', again, endpoint=d.endpoint)
+        assert out.code == 65 and 'not known' in out.err and not os.path.exists(again), out
 
 
 @tap.test

@@ -94,6 +94,61 @@ def eigenvectors_are_made_told_and_fetched(case):
         assert d.terminate() == 0
 
 
+def recall(client, name='low', expect='accepted', **more):
+    """The values of a set that is there; what else the problem says does not count."""
+    accepted = ask(client, problem(name, count=99, tol=1e-3), kept=True, expect=expect, **more)
+    if expect != 'accepted':
+        return accepted
+    result = client.expect('result', skip=('progress', 'credit'))
+    assert result.status == 0 and result.bytes == accepted.field_bytes, result
+    values = client.fetch(result, np.float64).reshape(-1, 2)
+    client.ack(accepted.request)
+    return values
+
+
+@tap.test
+def values_of_what_is_kept_are_fetched_again(case):
+    with tempfile.TemporaryDirectory(prefix='qk-eigen-') as state:
+        with case.daemon('--state', state) as d, Client(d) as c, Client(d, user='other') as o:
+            assert 22 in c.welcome.feature
+            values = make(c, space=COUNT + 7)
+            slices = make(c, 'lap', kind=qk.EIGEN_LAPLACIAN, links=qk.Smearing(alpha=0, steps=0, links=qk.LINK_SMEAR_STOUT, link_param=[0.1], link_steps=3))
+            before = sets(d)['low']
+            assert sets(d)['lap'].links.link_steps == 3
+            for who in (c, o):
+                assert np.array_equal(recall(who), values) and np.array_equal(recall(who, 'lap'), slices)
+            assert sets(d)['low'] == before  # neither its time nor its owner
+            r = recall(c, 'none', expect='rejected')
+            assert r.status == STATUS['NOT_FOUND'] and 'name = "none": setup main has no eigenvectors of this name; it has low, lap' in r.text, r
+            c.request -= 1
+            held = Client(d, user='third')
+            a = ask(held, problem('held', action=fake.HOLD))
+            r = recall(c, 'held', expect='rejected')
+            assert r.status == STATUS['BUSY'] and 'they are being made' in r.text, r
+            c.request -= 1
+            # one that waits for its turn uses the set
+            b = ask(o, problem('low'), kept=True)
+            text = refused(c, 'BUSY', eigen_drop=qk.EigenDrop(name='low'))
+            assert '1 right-hand sides that use them have not ended' in text, text
+            o.send(cancel=qk.Cancel(request=b.request))
+            assert o.expect('result', skip=('progress', 'credit')).status == STATUS['CANCELLED']
+            o.ack(b.request)
+            b = ask(o, problem('low'), kept=True)
+            held.send(cancel=qk.Cancel(request=a.request))
+            assert held.expect('result', skip=('progress', 'credit')).status == STATUS['CANCELLED']
+            result = o.expect('result', skip=('progress', 'credit'))
+            assert np.array_equal(o.fetch(result, np.float64).reshape(-1, 2), values)
+            o.ack(b.request)
+            held.ack(a.request)
+            held.close()
+            assert set(sets(d)) == {'low', 'lap'} and d.terminate() == 0
+        with case.daemon('--state', state) as d, Client(d) as c:  # it waits until they are back
+            assert np.array_equal(recall(c), values)
+            c.send(eigen_drop=qk.EigenDrop(name='low'))
+            c.expect('setup')
+            assert recall(c, expect='rejected').status == STATUS['NOT_FOUND']
+
+
 @tap.test
 def each_field_is_checked(case):
     with case.daemon() as d, Client(d) as c:
@@ -405,7 +460,7 @@ def quarkctl_computes_lists_writes_and_drops(case):
         done = case.ctl(d, 'eigen', 'x', '--count=4', '--space=%d' % (4 + fake.FATAL))
         assert done.returncode == 65 and 'no room for these vectors' in done.stderr, done
         for words in (['low'], ['--list', 'low'], ['low', '--drop', '--count=1'], ['low', '--count=4097'], ['low', '--count=1', '--kind=x'], ['--count=1'],
-                      ['low', '--values=x', '--out=y'], ['low', '--count=1', '--smear-links=ape:0.6,1'], ['low', '--count=1', '--vectors-out=x'],
+                      ['low', '--values=x', '--from=y'], ['low', '--count=1', '--smear-links=ape:0.6,1'], ['low', '--count=1', '--vectors-out=x'],
                       ['low', '--count=1', '--out=x', '--values=x'], ['low', '--count=1', '--out=' + folder], ['low', '--count=1', '--values=no/x']):
             assert case.ctl(d, 'eigen', *words).returncode == 64, words
         assert set(os.listdir(folder)) == {'values.h5', 'vectors.h5'}

@@ -132,9 +132,20 @@ class Eigen:
         params.priority, params.deadline_ms = priority, term.milliseconds('deadline', deadline)
         if links:
             links.fill(params.links)
-        found = self._make(params, progress, patience)
+        found = self._make(lib.quark_eigen, params, progress, patience)
         del keep
         return Eigenvectors(name, kind, found[..., 0], found[..., 1], self, setup)
+
+    def eigen_values(self, name: str, *, setup: Name = None, patience: Optional[float] = None) -> Eigenvectors:
+        """What `eigen` has returned of eigenvectors that are kept, whoever has had them made: nothing is computed again.
+
+        Errors: RequestError: NOT_FOUND; BUSY: they are being made; SolveError if they are lost meanwhile.
+        """
+        report = next((r for r in self.eigen_list(setup) if r.name == name), None)
+        params, keep = self._params(name, report.count if report else 1, KINDS[report.kind] if report else KINDS['normal'], 1e-8, setup)
+        found = self._make(lib.quark_eigen_values, params, None, patience)
+        del keep
+        return Eigenvectors(name, report.kind if report else 'normal', found[..., 0], found[..., 1], self, setup)
 
     def vectors(self, name: str, array: Any, *, tol: Optional[float] = None, setup: Name = None, keep: float = 0.0, priority: int = 4,
                 deadline: float = 0.0, patience: Optional[float] = None) -> Eigenvectors:
@@ -152,7 +163,7 @@ class Eigen:
             params.priority, params.deadline_ms = priority, term.milliseconds('deadline', deadline)
             texts.append(ffi.new('char[]', b'digest:%016x' % digest))
             params.field = texts[-1]
-            found = self._make(params, None, patience)
+            found = self._make(lib.quark_eigen, params, None, patience)
         return Eigenvectors(name, 'laplacian', found[..., 0], found[..., 1], self, setup)
 
     def _params(self, name: str, count: int, kind: int, tol: float, setup: Name) -> Tuple[Any, List[Any]]:
@@ -168,10 +179,10 @@ class Eigen:
             params.setup = keep[-1]
         return params, keep
 
-    def _make(self, params: Any, progress: Optional[Callable[[EigenProgress], object]], patience: Optional[float]) -> NDArray[np.float64]:
+    def _make(self, call: Any, params: Any, progress: Optional[Callable[[EigenProgress], object]], patience: Optional[float]) -> NDArray[np.float64]:
         """Eigenvalues and residuals, [count, 2]; of the Laplacian [t, count, 2]."""
         request = Request(self._handle, 1)
-        request.submit(lib.quark_eigen, params, self.patience if patience is None else patience)
+        request.submit(call, params, self.patience if patience is None else patience)
         try:
             result = request.wait(0, each=lambda: self._tell(request, progress))
         except KeyboardInterrupt:
