@@ -165,7 +165,8 @@ static qk_status_t make_fields(job_t *job, qk_err_t *err) {
   qk_status_t status = qk_gaugefield_create(&tool->dev, 1, &job->u);
   if (status != QK_OK) return status;
   status = qk_gaugefield_create_sites(&tool->dev, 1, &job->g);
-  if (status == QK_OK) status = qk_gaugefield_share(job->g);
+  if (status != QK_OK) return status;
+  status = qk_gaugefield_share(job->g);
   if (status != QK_OK || job->o->transform == NULL) return status;
   const size_t bytes = (size_t)tool->geom.local_volume * 18 * sizeof(double);
   job->transform = qk_malloc(bytes);
