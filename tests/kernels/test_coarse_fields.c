@@ -183,6 +183,7 @@ static void expect_part(const kit_t *kit, const kit_t *part, cut_t cut) {
   args.part = back.v;
   args.turns.epoch = epoch;
   kit_must(kit, kit->ops->part_get(kit->ctx, &args), "part_get");
+  kit_must(kit, kit->ops->queue_sync(kit->ctx, 0), "queue_sync"); /* the part's is another */
   for (int rhs = 0; rhs < cut.nrhs; rhs++) {
     double complex *got = block_get(part, &back, rhs);
     cr_expect_arr_eq(got, p.x[rhs], kit_components(part) * sizeof *got, "rhs %d", rhs);

@@ -1,6 +1,6 @@
 #include "daemon/engine/krylov/parity_system.h"
 
-#include "daemon/engine/lattice/norm.h"
+#include "daemon/engine/lattice/extent.h"
 
 qk_status_t qk_parity_keep(const qk_field_t *field, qk_subset_t keep) {
   if (keep == QK_FULL) return QK_OK;

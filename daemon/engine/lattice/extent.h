@@ -1,11 +1,10 @@
 /*
- * extent.h: how large the numbers of one column of a full field in double are, and where. For what
- * |v|^2 cannot tell: it is 0 or Inf long before the numbers are.
+ * extent.h: norms of one column of a full field in double; and how large its numbers are, and
+ * where, for what |v|^2 cannot tell: it is 0 or Inf long before the numbers are.
  *
  * Real numbers are counted in wire order, [vector][t][z][y][x][spin][colour][2], over the whole
- * lattice.
- * Slow: the column passes through host memory. Collective, the same on all ranks. Errors:
- * QK_DEVICE_MEMORY, QK_DEVICE_ERROR, QK_NO_MEMORY, QK_COMM_ERROR.
+ * lattice. qk_extent_find is slow: the column passes through host memory. Collective, the same on
+ * all ranks. Errors: QK_DEVICE_MEMORY, QK_DEVICE_ERROR, QK_NO_MEMORY, QK_COMM_ERROR.
  */
 #ifndef QK_ENGINE_EXTENT_H
 #define QK_ENGINE_EXTENT_H
@@ -28,5 +27,13 @@ qk_status_t qk_extent_find(qk_work_t *work, const qk_field_t *field, const doubl
 /* "x y z t = 1 2 3 4, spin 0, colour 2": where the number stands. */
 enum { QK_EXTENT_PLACE = 96 };
 void qk_extent_place(const qk_geom_t *geom, const qk_extent_t *extent, char text[QK_EXTENT_PLACE]);
+
+/* |field|^2 of one full column in double, as far as a double holds it. */
+qk_status_t qk_norm2_find(const qk_field_t *field, double *norm2);
+
+/* |source|, also where its square under- or overflows. The verdict, the same on all ranks, with the
+ * place: NAN_INPUT, or BAD_ARGUMENT where a double does not hold the norm. */
+qk_status_t qk_norm_of_source(qk_work_t *work, const qk_field_t *source, double *norm,
+                              qk_err_t *verdict);
 
 #endif

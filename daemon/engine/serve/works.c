@@ -4,7 +4,7 @@
 
 #include "daemon/base/clock.h"
 #include "daemon/engine/krylov/parity_system.h"
-#include "daemon/engine/lattice/norm.h"
+#include "daemon/engine/lattice/extent.h"
 #include "daemon/engine/operator/part.h"
 #include "daemon/engine/serve/entries.h"
 #include "daemon/engine/serve/open_slices.h"

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "daemon/engine/lattice/norm.h"
+#include "daemon/engine/lattice/extent.h"
 #include "tests/unit/engine/krylov/solver_kit.h"
 
 /* ---- passes ---------------------------------------------------------------------------------- */
