@@ -99,7 +99,7 @@ static void step_until_both(loaded_t *l, int i, int k) {
 }
 
 /* Slot 0 begins, then 1 and 2, whose sources come meanwhile; 3 and 4 wait until then. All are
- * alike. False: 1 and 2 began more than a quarter of a solve after 0. */
+ * alike. False: 1 and 2 began more than a quarter of a solve after 0, which may be over. */
 static bool begin_apart(loaded_t *l, qk_fill_t fill[5], int64_t whole) {
   fill_entries(l, 1, &fill[0]);
   while (qk_inflight_state(l->inflight, 0) == NULL ||
@@ -107,8 +107,9 @@ static bool begin_apart(loaded_t *l, qk_fill_t fill[5], int64_t whole) {
     step(l);
   fill_entries(l, 2, &fill[1]);
   step_until_both(l, 1, 2);
+  const qk_slot_t *first = qk_inflight_state(l->inflight, 0);
   const int64_t apart =
-      qk_inflight_state(l->inflight, 0)->iterations - qk_inflight_state(l->inflight, 1)->iterations;
+      first ? first->iterations - qk_inflight_state(l->inflight, 1)->iterations : whole;
   cr_expect_gt(apart, 0);
   fill_entries(l, 2, &fill[3]);
   return apart <= whole / 4;
