@@ -71,7 +71,8 @@ def accepted_work_is_finished_by_the_same_engine(case):
                 assert r.status == 0 and r.attempt == 0 and case.residual(c2.fetch(r), fields[r.rhs]) <= 1e-12, r
             c2.ack(1)
             s = d.status_when(lambda s: s.counters.requests == 0)
-            assert seen == list(range(len(fields))) and (s.engine.pid, s.engine.restarts, s.memory_used) == (pid, 0, 0), s
+            assert sorted(seen) == list(range(len(fields))), seen  # a loaded machine may end them in another order
+            assert (s.engine.pid, s.engine.restarts, s.memory_used) == (pid, 0, 0), s
             assert not [line for line in d.lines if 'loading' in line or 'engine started' in line], d.lines
             assert d.terminate() == 0
         state.is_empty()

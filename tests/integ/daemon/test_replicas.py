@@ -74,8 +74,8 @@ def an_engine_that_is_killed_again_and_again_changes_no_bit(case):
     with State(case) as state:
         expected, seen, killed = reference(case, fields), [], set()
         with state.daemon(*SAME, '--replicas', '2', gauge=LATTICE) as d, Client(d) as c:
-            all_ready(d)
             for n in range(2):
+                all_ready(d)
                 accepted = c.submit(MANY, tol=1e-10)
                 c.upload(accepted, fields)
                 for k in range(MANY):
