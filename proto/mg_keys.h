@@ -34,7 +34,7 @@
   X(DEFLATE, "mg-deflate", "N",                                                                    \
     "vectors of the coarsest level that are deflated, or none (doublets: none)")                   \
   X(WHOLE, "mg-whole", "N",                                                                        \
-    "sites up to which each of several ranks has the coarsest level whole, or none")               \
+    "with several ranks: up to N sites, each keeps all of the coarsest level; none: a part")       \
   X(GRAPHS, "mg-graphs", "yes|no", "launch a cycle as one graph if the backend supports it")       \
   X(SEED, "mg-seed", "N", "seed of the random vectors that the multigrid setup starts from")
 

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "daemon/base/fault.h"
@@ -57,11 +58,49 @@ qk_status_t qk_file_sync(const char *path, qk_err_t *err) {
   return status;
 }
 
+static void folder_of(const char *path, char folder[QK_FILE_PATH]) {
+  const char *slash = strrchr(path, '/');
+  snprintf(folder, QK_FILE_PATH, "%.*s", slash == NULL ? 1 : (int)(slash - path + 1),
+           slash == NULL ? "." : path);
+}
+
+qk_status_t qk_file_may_replace(const char *path, qk_err_t *err) {
+  char folder[QK_FILE_PATH];
+  struct stat there;
+  if (path[0] == '\0') return qk_fail(err, QK_BAD_ARGUMENT, "the name of a file is empty");
+  if (strlen(path) >= QK_FILE_PATH - 32)
+    return qk_fail(err, QK_BAD_ARGUMENT, "path of %zu bytes: too long", strlen(path));
+  if (stat(path, &there) == 0 && !S_ISREG(there.st_mode))
+    return qk_fail(err, QK_BAD_ARGUMENT, "%s: not a regular file", path);
+  folder_of(path, folder);
+  if (access(folder, W_OK | X_OK) != 0)
+    return qk_fail(err, QK_BAD_ARGUMENT, "%s: no file can be made in %s: %s", path, folder,
+                   strerror(errno));
+  return QK_OK;
+}
+
+static const char *name_in(const char *path) {
+  const char *slash = strrchr(path, '/');
+  return slash == NULL ? path : slash + 1;
+}
+
+static bool is_one(const char *a, const char *b) {
+  struct stat of_a, of_b;
+  return stat(a, &of_a) == 0 && stat(b, &of_b) == 0 && of_a.st_dev == of_b.st_dev &&
+         of_a.st_ino == of_b.st_ino;
+}
+
+bool qk_file_is_same(const char *a, const char *b) {
+  char folder[2][QK_FILE_PATH];
+  if (strcmp(a, b) == 0 || is_one(a, b)) return true;
+  folder_of(a, folder[0]);
+  folder_of(b, folder[1]);
+  return strcmp(name_in(a), name_in(b)) == 0 && is_one(folder[0], folder[1]);
+}
+
 void qk_file_sync_folder(const char *path) {
   char folder[QK_FILE_PATH];
-  const char *slash = strrchr(path, '/');
-  snprintf(folder, sizeof folder, "%.*s", slash == NULL ? 1 : (int)(slash - path + 1),
-           slash == NULL ? "." : path);
+  folder_of(path, folder);
   int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return;
   fsync(fd);

@@ -365,6 +365,7 @@ static qk_status_t write_file(const output_t *o, const char *path, const char *t
   qk_status_t status = create_file(temp, o->geom, &fd, err);
   if (status != QK_OK) return status;
   status = put_all(o, fd, check, err);
+  if (status != QK_OK) qk_err_prefix(err, "%s", path);
   status = qk_comm_agree(comm, close_file(temp, fd, status, err), err);
   if (status == QK_OK)
     status = o->kind == TRANSFORM ? verify_transform(o, temp, err) : verify(o, temp, err);

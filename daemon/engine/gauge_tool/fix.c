@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/base/file.h"
 #include "daemon/base/mem.h"
 #include "daemon/engine/gauge/fix/gauge_fix.h"
 #include "daemon/engine/gauge_tool/interrupt.h"
@@ -41,7 +42,7 @@ static const struct argp_option rows[] = {
      "from a random transformation of this seed, which may lead to another Gribov copy", 3},
     {"transform", KEY_TRANSFORM, "FILE", 0, "write the transformation, too (SciDAC)", 4},
     {"partial", KEY_PARTIAL, NULL, 0,
-     "write what there is, also where theta is above the tolerance at the end", 4},
+     "write the configuration also if theta is above the tolerance at the end", 4},
     QK_TOOL_ROW_DIMS,
     QK_TOOL_ROW_FORMAT,
     QK_TOOL_ROW_BITS,
@@ -55,8 +56,11 @@ static void parse_end(struct argp_state *state, options_t *o) {
   if (o->gauge == NULL) argp_error(state, "--gauge is needed");
   if (o->transform == NULL) return;
   if (o->tool.json) qk_tool_need_utf8(state, o->transform);
-  if (o->tool.out != NULL && strcmp(o->transform, o->tool.out) == 0)
+  qk_tool_need_target(state, "--transform", o->transform);
+  if (o->tool.out != NULL && qk_file_is_same(o->transform, o->tool.out))
     argp_error(state, "--transform=%s: is OUT, too", o->transform);
+  if (o->tool.in != NULL && qk_file_is_same(o->transform, o->tool.in))
+    argp_error(state, "--transform=%s: is IN, too", o->transform);
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state) {

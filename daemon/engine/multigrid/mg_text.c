@@ -95,7 +95,7 @@ static const char *limits(const row_t *row, char text[WORD]) {
              may_be_none(row) ? ", or none" : "");
     break;
   default:
-    snprintf(text, WORD, "a whole number from %g to %g%s", row->min, row->max,
+    snprintf(text, WORD, "a whole number from %.7g to %.7g%s", row->min, row->max,
              may_be_none(row) ? ", or none" : "");
   }
   return text;

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sysexits.h>
 
+#include "daemon/base/file.h"
 #include "daemon/base/version.h"
 #include "daemon/engine/tool/tool.h"
 
@@ -131,6 +132,11 @@ error_t qk_tool_parse_option(int key, char *arg, struct argp_state *state,
   }
 }
 
+void qk_tool_need_target(struct argp_state *state, const char *what, const char *path) {
+  qk_err_t err = {0};
+  if (qk_file_may_replace(path, &err) != QK_OK) argp_error(state, "%s: %s", what, err.text);
+}
+
 error_t qk_tool_parse_in_out(int key, char *arg, struct argp_state *state,
                              qk_tool_options_t *options) {
   switch (key) {
@@ -146,6 +152,7 @@ error_t qk_tool_parse_in_out(int key, char *arg, struct argp_state *state,
     if (options->json) qk_tool_need_utf8(state, options->in);
     if (options->json) qk_tool_need_utf8(state, options->out);
     qk_tool_need_format(state, options, options->out);
+    qk_tool_need_target(state, "OUT", options->out);
     return 0;
   default:
     return qk_tool_parse_option(key, arg, state, options);

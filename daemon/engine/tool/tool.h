@@ -80,6 +80,8 @@ double qk_tool_real(const struct argp_state *state, const char *option, const ch
                     double max);
 /* Usage error unless the name can stand in JSON. */
 void qk_tool_need_utf8(const struct argp_state *state, const char *name);
+/* Usage error unless a file may be written there (qk_file_may_replace); what: OUT. */
+void qk_tool_need_target(struct argp_state *state, const char *what, const char *path);
 
 /* ---- a run ---- */
 

@@ -181,11 +181,11 @@ def checksums_of_tmlqcd_are_read(exe):
 
 
 @tap.test
-def missing_and_unwritable_files_end_with_65(exe):
+def missing_files_end_with_65_and_unwritable_ones_with_64(exe):
     done = call(exe, 'info', '/nonexistent/file')
     assert done.returncode == DATA_ERROR and 'No such file' in done.stderr and done.stdout == ''
     done = call(exe, 'convert', WEAK, '/nonexistent/out.lime')
-    assert done.returncode == DATA_ERROR and '/nonexistent' in done.stderr
+    assert done.returncode == USAGE and '/nonexistent' in done.stderr
 
 
 @tap.test
@@ -235,8 +235,8 @@ def smearing_refuses_what_it_cannot_do(exe):
                      ['--links=ape:0.5,1', '--backend=x', WEAK, out], ['--links=ape:0.5,1', WEAK, folder + '/out']):
             done = call(exe, 'smear', *args)
             assert done.returncode == USAGE and done.stderr and not done.stdout, (args, done)
-        for args in ([out, out], [WEAK, '/nonexistent/x.lime']):
-            assert call(exe, 'smear', '--links=ape:0.5,1', *args).returncode == DATA_ERROR
+        for args, code in (([out, out], DATA_ERROR), ([WEAK, '/nonexistent/x.lime'], USAGE)):
+            assert call(exe, 'smear', '--links=ape:0.5,1', *args).returncode == code
         assert not os.listdir(folder)
 
 
