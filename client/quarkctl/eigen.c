@@ -101,6 +101,9 @@ static void finish(const struct argp_state *state, void *values) {
   if (!o->list && !o->drop && !makes && !o->out && !o->vectors_out && !o->values)
     argp_error(state, "--count or --from is required, or --values, --out or --vectors-out of "
                       "eigenvectors that are there");
+  if (!makes && (e->space || e->order || e->restarts || e->links.links || o->kind))
+    argp_error(state, "--kind, --space, --order, --restarts and --smear-links are for --count: "
+                      "eigenvectors that are there have theirs");
   if (o->values && o->from)
     argp_error(state, "--values: the eigenvalues of vectors that are sent are not known");
   if (e->basis > 0 && (e->kind != QUARK_EIGEN_NORMAL || o->from || !e->count))

@@ -279,6 +279,8 @@ def values_are_written_again(case):
         with quarkd.connect(d.endpoint) as q:
             refused(lambda: q.eigen_values('none'), 'NOT_FOUND')
             q.vectors('mine', orthonormal(q.shape[:4], 2, 1))
+        out = case.ctl('eigen', 'low', '--kind=gamma5', '--values', again, endpoint=d.endpoint)
+        assert out.code == 64 and '--kind' in out.err and not os.path.exists(again), out
         out = case.ctl('eigen', 'mine', '--values', again, endpoint=d.endpoint)
         assert out.code == 65 and 'not known' in out.err and not os.path.exists(again), out
 
