@@ -8,7 +8,8 @@ const qk_tuning_t qk_tuning_cpu = {.narrow = QK_SINGLE,
                                    .iterations = 4,
                                    .last_iterations = 16,
                                    .deflated_iterations = 16,
-                                   .deflate = 32};
+                                   .deflate = 32,
+                                   .whole = -1};
 
 const qk_tuning_t qk_tuning_gpu = {.narrow = QK_HALF,
                                    .nvec = 32,
@@ -21,4 +22,5 @@ const qk_tuning_t qk_tuning_gpu = {.narrow = QK_HALF,
                                    .deflated_iterations = 6,
                                    .deflate = 128,
                                    .last_least = 128,
-                                   .last_most = 1024};
+                                   .last_most = 1024,
+                                   .whole = 1024};

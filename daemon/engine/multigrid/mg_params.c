@@ -235,7 +235,7 @@ qk_status_t qk_mg_params_complete(const qk_geom_t *geom, const qk_tuning_t *tuni
                    QK_TILE);
   status = qk_mg_text_check(&p, err);
   if (status) return status;
-  default_int(&p.whole, QK_MG_WHOLE);
+  default_int(&p.whole, tuning->whole);
   if (p.seed == 0) p.seed = 1;
   *params = p;
   return QK_OK;

@@ -25,7 +25,6 @@ enum {
   QK_MG_LEVELS_MAX = 5,
   QK_MG_VECTORS_FEW = 24,  /* where memory or time is short */
   QK_MG_DEFLATE_MAX = 256, /* vectors of the coarsest level */
-  QK_MG_WHOLE = 1024,      /* sites of a coarsest level that every rank has whole */
   QK_MG_ORIGIN = 1024      /* bytes of a text with its end */
 };
 
@@ -64,7 +63,7 @@ typedef struct qk_mg_params {
    * tested then than kept. */
   int together;
   /* Sites that the coarsest level may have at most to be on every rank as a whole, where ranks have
-   * parts of the others: no exchange and no sum is made there then; 0: QK_MG_WHOLE; < 0: never.
+   * parts of the others: no exchange and no sum is made there then; 0: 1024 (CPU: never); < 0: never.
    * Vectors, matrices and iterations are the same but for rounding. */
   int whole;
   bool no_graphs; /* cycles are launched kernel by kernel */

@@ -71,6 +71,7 @@ Test(mg_params, completion_is_final_and_knows_the_backend) {
     cr_expect(p.level[0].prolongator == (gpu ? QK_HALF : QK_SINGLE));
     cr_expect(p.level[0].setup_prec == (gpu ? QK_HALF : QK_SINGLE));
     cr_expect(p.level[1].setup_prec == QK_SINGLE);
+    cr_expect(p.whole == (gpu ? 1024 : -1), "cores are shared by ranks, devices are not");
     cr_expect(p.level[1].store == (gpu ? QK_HALF : QK_SINGLE));
     again = p;
     cr_assert(qk_mg_params_complete(&g, gpu ? &qk_tuning_gpu : &qk_tuning_cpu, &again, NULL) ==
