@@ -31,6 +31,7 @@ enum { CLIENT = 0, ENGINE = 9, TIME = 13, WORLD = 14, HELP = 15, JOINED = 192 };
 #define AGAIN 3
 #define CONTRACT(which, how) 4, which, how
 #define EIGEN(which) 4, which, 192
+#define EIGEN_VALUES(which) 4, which, 205                     /* of a set that is there */
 #define EIGEN_OF(count, field) 4, 63 + (count), 208 + (field) /* vectors of a request */
 #define EIGEN_DROP(which) 4, which, 224
 #define BIND 5, 0
@@ -138,6 +139,11 @@ static void save_good(void) {
   SESSION("eigen-restart", STATE | 2, LIVE, C0(HELLO), C0(BIND), C0(EIGEN(8)), HELP, C0(ACK(0, 0)),
           C0(EIGEN(9)), EIGEN_SAYS(2), CRASH(0), LIVE, C0(HELLO), C0(BIND), EIGEN_SAYS(0),
           C0(SUBMIT(VECTOR, TWO, 0)), HELP, HELP, HELP, HELP, C0(EIGEN_DROP(9)));
+  SESSION("eigen-values", STATE | 2, LIVE, C0(HELLO), C0(BIND), C0(EIGEN_VALUES(8)), C0(EIGEN(8)),
+          C0(EIGEN_VALUES(8)), EIGEN_SAYS(0), C0(ACK(0, 0)), C0(EIGEN_VALUES(8)), HELP,
+          C0(GRANT(0, 0)), C0(ACK(0, 0)), C0(EIGEN_VALUES(8)), C0(EIGEN_DROP(8)), CRASH(0), LIVE,
+          C0(HELLO), C0(BIND), EIGEN_SAYS(0), HELP, C0(EIGEN_VALUES(8)), EXIT, PASS(1), LIVE,
+          EIGEN_SAYS(3), HELP);
   SESSION("projected", STATE | 2, LIVE, C0(HELLO), C0(BIND), C0(EIGEN(64)), HELP, C0(ACK(0, 0)),
           C0(SUBMIT_TO(DEFAULT, VECTOR, 0)), HELP, HELP, C0(GRANT(0, 0)), C0(ACK(0, 0)),
           C0(SUBMIT_TO(DEFAULT, 49, 0)), C0(SUBMIT_TO(DEFAULT, 48, 0)), C0(SUBMIT_TO(91, 49, 4)),
