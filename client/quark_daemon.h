@@ -126,6 +126,7 @@ typedef struct quark_report {
     quark_deflation_t deflation; /* in use; deflate: vectors asked for */
     uint32_t deflate;
     char deflate_from[72]; /* as it was asked for */
+    char fix_gauge[48];    /* the gauge that the links were brought to, "coulomb:1e-12"; "": none */
   } setup;
   struct {
     uint64_t pid;
@@ -236,6 +237,9 @@ typedef struct quark_load {
    * one's own links. */
   int replicas;
   const char *devices; /* GPUs that they use, "0,1,2"; listed twice: shared. NULL: not set */
+  /* The gauge that the links are brought to, for wall sources: "none", "landau" or "coulomb", with
+   * ":THETA" until theta is at most that (1e-12). Not of a setup of one's own links. NULL: not set */
+  const char *fix_gauge;
 } quark_load_t;
 
 /* Sets no member. The caller must set the name. */

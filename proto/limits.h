@@ -102,7 +102,8 @@ enum {
   QK_FEATURE_FIVE = 19,       /* five_d of SUBMIT */
   QK_FEATURE_COMPRESSED = 20, /* basis and block of EIGEN */
   QK_FEATURE_REPLICAS = 21,   /* replicas and devices of LOAD */
-  QK_FEATURE_VALUES = 22      /* kept of EIGEN */
+  QK_FEATURE_VALUES = 22,     /* kept of EIGEN */
+  QK_FEATURE_FIX_GAUGE = 23   /* fix_gauge of LOAD */
 };
 
 #define QK_ZEROS_MAX (1u << 31)         /* bytes of one UPLOAD_ZERO */

@@ -96,6 +96,7 @@ static void read_setup(quark_report_t *report, const Quark__SetupReport *m) {
   report->setup.checksum_ignored = m->checksum_ignored;
   report->setup.deflate = m->deflate;
   COPY(report->setup.deflate_from, m->deflate_from);
+  COPY(report->setup.fix_gauge, m->fix_gauge);
   quark__deflation_read(&report->setup.deflation, m->deflation);
   if (m->multigrid) read_multigrid(&report->setup.mg, m->multigrid);
 }

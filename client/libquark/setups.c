@@ -189,6 +189,7 @@ quark_code_t quark_load(quark_connection_t *conn, const quark_load_t *l, quark_e
   if (l->deflate > 0) feature = QK_FEATURE_DEFLATE; /* 0 an old daemon may ignore: it has none */
   if (l->deflate_from) feature = QK_FEATURE_DEFLATE_FROM;
   if (l->replicas > 1 || l->devices) feature = QK_FEATURE_REPLICAS; /* an old one has 1 */
+  if (l->fix_gauge) feature = QK_FEATURE_FIX_GAUGE;
   quark_code_t code = list_parameters(l, &load, &settings, err);
   if (code != QUARK_OK) goto out;
   load.name = (char *)(uintptr_t)l->name;
@@ -218,6 +219,7 @@ quark_code_t quark_load(quark_connection_t *conn, const quark_load_t *l, quark_e
   load.has_replicas = l->replicas != 0;
   load.replicas = (uint32_t)l->replicas;
   load.devices = (char *)(uintptr_t)l->devices;
+  load.fix_gauge = (char *)(uintptr_t)l->fix_gauge;
   code = ask(conn, &message, feature, "LOAD", err);
 out:
   free(load.parameter);

@@ -268,6 +268,9 @@ static const qk_option_row_t load_rows[] = {
     {"from", QK_OPTION_TEXT, AT(load.evolve_from), "SETUP",
      .help = "start multigrid from the null vectors of this setup, of another mass or "
              "configuration, or of what is left of its checkpoint"},
+    {"fix-gauge", QK_OPTION_TEXT, AT(load.fix_gauge), "GAUGE[:THETA]",
+     .help = "bring the links to the gauge landau or coulomb, for wall sources, until theta is at "
+             "most THETA (1e-12); none: as they are in the file"},
     {"ignore-checksum", QK_OPTION_FLAG, AT(load.ignore_checksum),
      .help = "accept a file although its links do not match its checksum; plaquette and unitarity "
              "are verified all the same"},

@@ -80,7 +80,7 @@ static json_t *setup_json(const quark_report_t *r) {
   for (int i = 0; i < 8; i++) json_array_append_new(boundary, ctl_number(r->setup.boundary[i]));
   return json_pack(
       "{s:s, s:s, s:s, s:o, s:s?, s:o, s:i, s:i, s:o, s:o, s:o, s:o, s:s, s:s, s:i, s:o, s:o, s:s, "
-      "s:o, s:o, s:o, s:b, s:I, s:s, s:o}",
+      "s:o, s:o, s:o, s:b, s:I, s:s, s:s, s:o}",
       "name", r->setup.name, "gauge", r->setup.gauge, "format", r->setup.format, "dims",
       r->setup.dims[0] ? integers(r->setup.dims, 4) : json_null(), "action",
       *r->setup.action ? r->setup.action : NULL, "parameters",
@@ -92,8 +92,8 @@ static json_t *setup_json(const quark_report_t *r) {
       ctl_number(r->setup.unitarity), "digest", digest, "load_seconds",
       ctl_number(r->setup.load_seconds), "start", start_json(r), "multigrid",
       multigrid_json(&r->setup.mg), "checksum_ignored", r->setup.checksum_ignored, "deflate",
-      (json_int_t)r->setup.deflate, "deflate_from", r->setup.deflate_from, "deflation",
-      ctl_deflation_json(&r->setup.deflation));
+      (json_int_t)r->setup.deflate, "deflate_from", r->setup.deflate_from, "fix_gauge",
+      r->setup.fix_gauge, "deflation", ctl_deflation_json(&r->setup.deflation));
 }
 
 static json_t *engine_json(const quark_report_t *r) {
@@ -193,6 +193,7 @@ static void print_setup(const quark_report_t *r) {
     printf("plaquette   %.15g   unitarity %.2g   digest %016" PRIx64 "\n", r->setup.plaquette,
            r->setup.unitarity, r->setup.digest);
   }
+  if (*r->setup.fix_gauge) printf("fixed       %s\n", r->setup.fix_gauge);
   if (r->setup.checksum_ignored) printf("checksum    that of the gauge file is ignored\n");
   print_operator(r);
   printf("   boundary");

@@ -367,6 +367,9 @@ static void save_load(void) {
   m.body_case = QUARK__CLIENT_MESSAGE__BODY_LOAD;
   m.load = &load;
   save_client("legal-load", &m);
+  load.fix_gauge = "coulomb:1e-14";
+  save_client("legal-load-fixed", &m);
+  load.fix_gauge = NULL;
   load.evolve_from = "light";
   save_client("legal-load-from", &m);
   load.evolve_from = NULL;

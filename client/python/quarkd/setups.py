@@ -91,14 +91,14 @@ class Setups:
              boundary: Boundary = None, solver: Optional[str] = None, precision: Optional[str] = None, slots: int = -1,
              dims: Optional[Tuple[int, int, int, int]] = None, make_default: bool = False, ignore_checksum: bool = False,
              evolve_from: Optional[str] = None, deflate: Union[int, str, None] = None, replicas: Optional[int] = None,
-             devices: Optional[Sequence[int]] = None, wait: bool = True, patience: Optional[float] = None) -> Setup:
+             devices: Optional[Sequence[int]] = None, fix_gauge: Optional[str] = None, wait: bool = True, patience: Optional[float] = None) -> Setup:
         """Loads a setup beside those that are there, and waits until it is ready unless told otherwise.
 
         What is None is as quarkd was started with. gauge: a path below one of the daemon's roots, or of upload_gauge. parameters: of the
         action. boundary: as in upload_gauge. deflate: how many lowest eigenvectors are made, which solves of cg,
         bicgstab and gcr begin with, or the name of those that a setup of these links and this operator keeps. replicas: engines that
-        serve the setup, on the GPUs of the numbers `devices`. Errors: RequestError;
-        why the setup failed; Timeout.
+        serve the setup, on the GPUs of the numbers `devices`. fix_gauge: the gauge that the links are brought to, "landau" or "coulomb",
+        with ":THETA" for another tolerance than 1e-12. Errors: RequestError; why the setup failed; Timeout.
         """
         load, keep = ffi.new('quark_load_t *'), []
         lib.quark_load_init(load)
@@ -106,7 +106,7 @@ class Setups:
             boundary = gauge.boundary if boundary is None else boundary
             gauge = gauge.text
         for member, text in (('name', name), ('gauge', gauge), ('boundary', boundary_text(boundary)), ('solver', solver), ('precision', precision),
-                             ('action', action), ('evolve_from', evolve_from)):
+                             ('action', action), ('evolve_from', evolve_from), ('fix_gauge', fix_gauge)):
             if text is not None:
                 keep.append(ffi.new('char[]', os.fsencode(text)))
                 setattr(load, member, keep[-1])

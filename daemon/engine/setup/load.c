@@ -171,6 +171,8 @@ static qk_status_t parse_choices(const Quark__Engine__Load *m, qk_load_t *l, qk_
 static qk_status_t parse_lattice(const Quark__Engine__Load *m, qk_load_t *l, qk_err_t *err) {
   qk_status_t status = qk_load_text("gauge", m->gauge, l->gauge, sizeof l->gauge, err);
   if (status != QK_OK) return status;
+  char why[QK_WHY];
+  if (!qk_fix_read(m->fix_gauge, &l->fix, why)) return qk_fail(err, QK_BAD_ARGUMENT, "%s", why);
   status = copy_four("dims", m->n_dims, m->dims, l->dims, err);
   if (status != QK_OK) return status;
   status = copy_four("grid", m->n_grid, m->grid, l->grid, err);

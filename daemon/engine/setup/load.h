@@ -13,6 +13,7 @@
 #include "daemon/base/err.h"
 #include "daemon/engine/launch/launch.h"
 #include "daemon/engine/multigrid/multigrid.h"
+#include "proto/action/fix_text.h"
 #include "proto/action/operator_text.h"
 #include "proto/choices.h"
 #include "proto/engine.pb-c.h"
@@ -28,6 +29,7 @@ typedef struct qk_load {
   double phase[4][2];
   qk_prec_t inner;
   bool ignore_checksum;
+  qk_fix_recipe_t fix;     /* the gauge that the links are brought to */
   int32_t nslot;           /* 0: chosen */
   int32_t link_reals;      /* 0: chosen */
   bool single_rhs;         /* what is alone has a solver of one column */

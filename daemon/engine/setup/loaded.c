@@ -15,6 +15,7 @@
 #include "daemon/engine/launch/launch.h"
 #include "daemon/engine/setup/actions.h"
 #include "daemon/engine/setup/grid.h"
+#include "daemon/engine/setup/read_links.h"
 
 enum { LINK_SITE_BYTES = 4 * 18 * 8, WIRE_SITE_BYTES = 24 * 8 }; /* in double, on the host */
 
@@ -80,32 +81,6 @@ static qk_status_t lay_out(const loading_t *in, qk_loaded_t *s) {
   if (status != QK_OK) return status;
   status = qk_comm_set_grid(in->comm, grid, in->err);
   return status == QK_OK ? qk_geom_init(&s->geom, in->comm, d, in->err) : status;
-}
-
-/* What of the file and of the boundary does not matter. */
-static void tell_open(const loading_t *in, const qk_loaded_t *s) {
-  const int last = s->geom.global[3] - 1;
-  if (qk_comm_rank(in->comm) != 0) return;
-  qk_info("setup",
-          "open boundary: fields are 0 on t = 0 and t = %d, the phase of t has no effect; links "
-          "from t = %d to t = 0 are %s",
-          last, last, s->check.open_boundary ? "zero, as in the file" : "not used");
-}
-
-static qk_status_t read_links(const loading_t *in, qk_loaded_t *s, double *links) {
-  qk_status_t status = qk_gauge_read(in->load->gauge, &s->info, &s->geom, links, &s->check, note,
-                                     (void *)in, in->err);
-  if (status != QK_OK) return status;
-  qk_clocks_beside(in->clocks, "file", s->check.times.read);
-  qk_clocks_beside(in->clocks, "decode", s->check.times.decode);
-  const char *fault = s->info.checksum_fault;
-  if (s->info.has_checksum && !s->check.checksum_ok && qk_comm_rank(in->comm) == 0)
-    qk_warn("setup", "%s: its checksum is ignored: %s", in->load->gauge,
-            fault[0] ? fault : "the links give another one");
-  const bool open = qk_open_of(&in->load->values).is;
-  status = qk_gauge_judge(&s->info, &s->check, open, in->err);
-  if (status == QK_OK && open) tell_open(in, s);
-  return status;
 }
 
 /* ---- choices, before anything large is allocated --------------------------------------------- */
@@ -497,7 +472,8 @@ static qk_status_t read_and_build(const loading_t *in, qk_loaded_t *s, const qk_
   qk_status_t status = reserve(in, s, links);
   if (status != QK_OK) return status;
   enter(in, "read");
-  status = read_links(in, s, *links);
+  status = qk_read_links(in->load, &s->dev, &s->info, in->clocks, note, (void *)in, *links,
+                         &s->check, in->err);
   if (status != QK_OK) return status;
   status = build_from(in, s, op, *links);
   if (status != QK_OK) return status;

@@ -56,6 +56,7 @@ uint8_t *qk_engine_encode_load(const qk_settings_t *s, qk_engine_replica_t repli
   Quark__Setting setting[QK_MG_KEY_COUNT], *settings[QK_MG_KEY_COUNT];
   qk_operator_fields_t fields;
   uint32_t dims[4], grid[4];
+  char fix[QK_FIX_TEXT_MAX + 1];
   for (int mu = 0; mu < 4; mu++) {
     dims[mu] = (uint32_t)s->dims[mu];
     grid[mu] = (uint32_t)s->grid[mu];
@@ -68,6 +69,7 @@ uint8_t *qk_engine_encode_load(const qk_settings_t *s, qk_engine_replica_t repli
   load.n_parameter = fields.n_parameter;
   load.parameter = fields.parameter;
   load.has_ignore_checksum = load.ignore_checksum = s->ignore_checksum;
+  if (s->fix.landau || s->fix.coulomb) load.fix_gauge = qk_fix_text(&s->fix, fix);
   load.n_boundary = 8;
   load.boundary = (double *)s->boundary;
   load.n_grid = s->grid[0] > 0 ? 4 : 0;

@@ -33,6 +33,7 @@ qk_status_t qk_setup_create(struct qk_service *service, const char *name,
   setup->start = (qk_engine_start_t){setup->evolve_from, setup->evolve_path, setup->memory,
                                      setup->term_memory, setup->vectors};
   setup->settings = *settings;
+  if (settings->fix.landau || settings->fix.coulomb) qk_fix_text(&settings->fix, setup->fix_gauge);
   qk_operator_list(&settings->op, QK_TEXT_GIVEN, &setup->shown);
   qk_link_init(&setup->quarantined);
   qk_link_init(&setup->waiting);

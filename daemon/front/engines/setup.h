@@ -45,6 +45,7 @@ typedef struct qk_setup {
   char evolve_from[QK_SETUP_NAME_MAX + 1], evolve_path[QK_PATH_MAX + 1];
   char vectors[QK_PATH_MAX + 1];            /* file of those that solves begin with; "": none */
   char deflate_from[QK_EIGEN_NAME_MAX + 1]; /* memory of settings.deflate_from, likewise */
+  char fix_gauge[QK_FIX_TEXT_MAX + 1];      /* of settings.fix; "": none */
   char owner[QK_USER_MAX + 1];       /* the user whose private setup it is; "": it is public */
   char owner_shown[QK_USER_MAX + 1]; /* the same for others to read */
   bool has_wanted;                   /* what digest the links must have is known */

@@ -229,13 +229,13 @@ void qk_reply_begin(qk_net_t *net, qk_session_t *session) {
 void qk_reply_welcome(qk_net_t *net, const qk_session_t *session, bool resumed) {
   Quark__ServerMessage m = QUARK__SERVER_MESSAGE__INIT;
   Quark__Welcome welcome = QUARK__WELCOME__INIT;
-  uint32_t feature[] = {QK_FEATURE_FIELDS,         QK_FEATURE_JOIN,           QK_FEATURE_ZEROS,
-                        QK_FEATURE_WORK,           QK_FEATURE_STOPPING,       QK_FEATURE_ACTIONS,
-                        QK_FEATURE_DATA_ENDPOINTS, QK_FEATURE_BLOCK_SUMS,     QK_FEATURE_FLAVOUR,
-                        QK_FEATURE_EVOLVE,         QK_FEATURE_COLUMN_FLAVOUR, QK_FEATURE_SINGLE_RHS,
-                        QK_FEATURE_EIGEN,          QK_FEATURE_DEFLATE,        QK_FEATURE_VECTORS,
-                        QK_FEATURE_DEFLATE_FROM,   QK_FEATURE_PROJECT,        QK_FEATURE_FIVE,
-                        QK_FEATURE_COMPRESSED,     QK_FEATURE_REPLICAS,       QK_FEATURE_VALUES};
+  uint32_t feature[] = {
+      QK_FEATURE_FIELDS,   QK_FEATURE_JOIN,     QK_FEATURE_ZEROS,          QK_FEATURE_WORK,
+      QK_FEATURE_STOPPING, QK_FEATURE_ACTIONS,  QK_FEATURE_DATA_ENDPOINTS, QK_FEATURE_BLOCK_SUMS,
+      QK_FEATURE_FLAVOUR,  QK_FEATURE_EVOLVE,   QK_FEATURE_COLUMN_FLAVOUR, QK_FEATURE_SINGLE_RHS,
+      QK_FEATURE_EIGEN,    QK_FEATURE_DEFLATE,  QK_FEATURE_VECTORS,        QK_FEATURE_DEFLATE_FROM,
+      QK_FEATURE_PROJECT,  QK_FEATURE_FIVE,     QK_FEATURE_COMPRESSED,     QK_FEATURE_REPLICAS,
+      QK_FEATURE_VALUES,   QK_FEATURE_FIX_GAUGE};
   uint8_t token[QK_CLIENT_ID];
   char *extra[QK_DATA_THREADS_MAX];
   char name[64] = "quarkd ";

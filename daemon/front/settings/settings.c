@@ -36,6 +36,9 @@ static const qk_config_row_t ROWS[] = {
     {"mass", QK_CONFIG_DOUBLE, AT(parameter.mass), NULL, 0, 0, "M", "bare quark mass m, above -4"},
     {"csw", QK_CONFIG_DOUBLE, AT(parameter.csw), NULL, 0, 0, "C",
      "clover coefficient; 0, or none, is the plain Wilson operator"},
+    {"fix-gauge", QK_CONFIG_STRING, AT(fix_text), "none", 0, 0, "none|landau|coulomb[:THETA]",
+     "bring the links to this gauge when they are read, for wall sources: until theta is at most "
+     "THETA (1e-12); see quark-gauge fix"},
     {"boundary", QK_CONFIG_STRING, AT(boundary_text), "1,1,1,-1", 0, 0, "X,Y,Z,T",
      "boundary factor of each direction: 1, -1, or a phase such as 0.5pi; or periodic, "
      "antiperiodic"},
@@ -359,6 +362,8 @@ static qk_status_t check(qk_settings_t *s, qk_err_t *err) {
   if (status == QK_OK) status = qk_settings_read_devices(s, err);
   if (status == QK_OK) status = check_curve(s, err);
   if (status == QK_OK && !qk_boundary_parse(s->boundary_text, s->boundary, why))
+    status = qk_fail(err, QK_BAD_ARGUMENT, "%s", why);
+  if (status == QK_OK && !qk_fix_read(s->fix_text, &s->fix, why))
     status = qk_fail(err, QK_BAD_ARGUMENT, "%s", why);
   if (status == QK_OK) status = check_names(s->http_names, err);
   if (status == QK_OK) status = check_walltime(s, err);

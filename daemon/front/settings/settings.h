@@ -10,6 +10,7 @@
 #include "daemon/base/config/config.h"
 #include "daemon/base/log.h"
 #include "daemon/front/settings/parameters.h"
+#include "proto/action/fix_text.h"
 #include "proto/limits.h"
 #include "proto/mg_keys.h"
 
@@ -22,6 +23,7 @@ typedef struct qk_settings {
       *walltime_file, /* NULL: walltime says it */
       *deflate_text;
   bool ignore_checksum, single_rhs, local;
+  const char *fix_text;
   const char *action; /* NULL: as csw says */
   qk_parameters_t parameter;
   int solver, precision, link_form, backend; /* rows of proto/choices.h */
@@ -64,6 +66,7 @@ typedef struct qk_settings {
   uint32_t device[QK_DEVICES_MAX];
   qk_values_t op; /* action and parameters */
   double boundary[8];
+  qk_fix_recipe_t fix; /* the gauge that links are brought to */
   /* Lowest vectors that solves begin with; 0: none, or all of the name. The name of those that a
    * setup keeps; NULL: they are made. */
   int64_t deflate;

@@ -88,6 +88,18 @@ static void set_checksum(const Quark__Load *load, qk_settings_t *s) {
     s->ignore_checksum = load->has_ignore_checksum && load->ignore_checksum;
 }
 
+/* Clients know their own links by their digest, which another gauge changes. */
+static qk_status_t set_fix(const Quark__Load *load, qk_settings_t *s, qk_err_t *err) {
+  char why[QK_WHY];
+  if (load->owner) s->fix = (qk_fix_recipe_t){.theta = s->fix.theta};
+  if (!load->fix_gauge) return QK_OK;
+  if (!qk_fix_read(load->fix_gauge, &s->fix, why)) return qk_fail(err, QK_BAD_ARGUMENT, "%s", why);
+  if (!load->owner || !(s->fix.landau || s->fix.coulomb)) return QK_OK;
+  return qk_fail(err, QK_UNSUPPORTED,
+                 "fix_gauge = %s: a setup of one's own links has them as they were sent",
+                 load->fix_gauge);
+}
+
 /* Which of the words `name` is. */
 static qk_status_t choose(const char *key, const char *name, const qk_choice_t *choice, int *row,
                           qk_err_t *err) {
@@ -190,6 +202,7 @@ qk_status_t qk_setup_request_settings(const Quark__Load *load, const qk_settings
   if (status == QK_OK && load->boundary) status = set_boundary(load->boundary, &s, err);
   if (status == QK_OK) status = set_dims(load, &s, err);
   set_checksum(load, &s);
+  if (status == QK_OK) status = set_fix(load, &s, err);
   if (status == QK_OK) status = set_solver(load, &s, err);
   if (status == QK_OK) status = set_replicas(load, &s, err);
   if (status == QK_OK) status = set_gauge(load, trusted, gauge, &s, err);
@@ -201,6 +214,7 @@ uint8_t *qk_setup_request_pack(const Quark__Load *load, const qk_settings_t *s, 
   Quark__Load whole = *load;
   qk_operator_fields_t fields;
   uint32_t dims[4];
+  char fix[QK_FIX_TEXT_MAX + 1];
   for (int mu = 0; mu < 4; mu++) dims[mu] = (uint32_t)s->dims[mu];
   whole.gauge = (char *)s->gauge;
   whole.n_dims = dims[0] > 0 ? 4 : 0;
@@ -217,5 +231,7 @@ uint8_t *qk_setup_request_pack(const Quark__Load *load, const qk_settings_t *s, 
   whole.n_parameter = fields.n_parameter;
   whole.parameter = fields.parameter;
   whole.boundary = (char *)s->boundary_text;
+  if (s->fix.landau || s->fix.coulomb || load->fix_gauge)
+    whole.fix_gauge = qk_fix_text(&s->fix, fix);
   return qk_control_pack(&whole.base, bytes);
 }

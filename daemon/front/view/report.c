@@ -111,6 +111,7 @@ static void fill_setup(const qk_setup_t *setup, qk_report_t *report) {
   r->has_deflate = s->deflate > 0;
   r->deflate_from = (char *)s->deflate_from;
   r->deflate = (uint32_t)s->deflate;
+  if (setup->fix_gauge[0]) r->fix_gauge = (char *)setup->fix_gauge;
   r->link_reals = e->loaded ? e->link_reals : (uint32_t)qk_settings_link_reals(s);
   if (!e->loaded) return;
   r->n_dims = 4;

@@ -399,6 +399,7 @@ static void load(const qk_session_t *session, int peer, uint8_t which, uint8_t h
   }
   if (how / 16 % 8 == 6) l.deflate_from = eigen_name(which / 4);
   if (how / 16 % 8 == 5) l.evolve_from = how % 2 ? "main" : setup_name((uint8_t)(which / 2));
+  if (how / 16 % 8 == 4) l.fix_gauge = how % 2 ? "coulomb:1e-9" : how % 4 ? "landau:2" : "none";
   m.body_case = QUARK__CLIENT_MESSAGE__BODY_LOAD;
   m.load = &l;
   say(peer, &m);

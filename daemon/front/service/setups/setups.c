@@ -61,7 +61,7 @@ static bool says_nothing(const Quark__Load *l) {
   return !l->gauge && l->n_dims == 0 && !l->has_mass && !l->has_kappa && !l->has_csw &&
          !l->action && l->n_parameter == 0 && !l->boundary && !l->solver && !l->precision &&
          !l->has_slots && !l->has_ignore_checksum && !l->evolve_from && !l->has_deflate &&
-         !l->deflate_from && !l->has_replicas && !l->devices;
+         !l->deflate_from && !l->has_replicas && !l->devices && !l->fix_gauge;
 }
 
 /* Makes a setup from the message, without a table entry and without its engine. The name of the
