@@ -238,7 +238,7 @@ typedef struct quark_load {
   int replicas;
   const char *devices; /* GPUs that they use, "0,1,2"; listed twice: shared. NULL: not set */
   /* The gauge that the links are brought to, for wall sources: "none", "landau" or "coulomb", with
-   * ":THETA" until theta is at most that (1e-12). Not of a setup of one's own links. NULL: not set */
+   * ":THETA" until theta is at most that (1e-12). Not of one's own links. NULL: not set */
   const char *fix_gauge;
 } quark_load_t;
 

@@ -50,11 +50,12 @@ rooms('daemon/engine', {'daemon/comm', 'cuda', 'daemon/base', 'proto'}, {
     'gauge_tool': 'tool gauge/fix gauge lattice',
     'multigrid': 'krylov eigen smoother operator lattice',
     'checkpoint': 'multigrid eigen operator lattice',
-    'setup': 'checkpoint multigrid krylov eigen action/wilson action/twisted action/domainwall action operator hadron gauge launch lattice',
+    'mg_service': 'checkpoint multigrid krylov operator lattice',
+    'setup': 'mg_service checkpoint multigrid krylov eigen action/wilson action/twisted action/domainwall action operator hadron gauge/fix gauge launch lattice',
     'transfer': 'launch lattice',
     'modes': 'transfer setup checkpoint eigen operator hadron gauge lattice',
     'tune': 'tool setup multigrid krylov action lattice',
-    'serve': 'modes transfer setup multigrid smoother krylov hadron action operator lattice',
+    'serve': 'modes transfer setup mg_service multigrid smoother krylov hadron action operator lattice',
 })
 rooms('daemon/front', {'daemon/base', 'proto'}, {
     'host': '',

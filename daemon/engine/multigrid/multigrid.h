@@ -63,7 +63,7 @@ typedef struct qk_mg_params {
    * tested then than kept. */
   int together;
   /* Sites that the coarsest level may have at most to be on every rank as a whole, where ranks have
-   * parts of the others: no exchange and no sum is made there then; 0: 1024 (CPU: never); < 0: never.
+   * parts of the others: no exchange and no sum is made there then; 0: 1024 (CPU: no); < 0: no.
    * Vectors, matrices and iterations are the same but for rounding. */
   int whole;
   bool no_graphs; /* cycles are launched kernel by kernel */

@@ -19,7 +19,7 @@
 #include "daemon/engine/lattice/gamma_basis.h"
 #include "daemon/engine/modes/order.h"
 #include "daemon/engine/setup/load.h"
-#include "daemon/engine/setup/mg_service.h"
+#include "daemon/engine/mg_service/mg_service.h"
 #include "daemon/engine/transfer/wire.h"
 #include "proto/engine.pb-c.h"
 #include "proto/fill_hint.h"

@@ -20,7 +20,7 @@
 #include "daemon/engine/setup/deflate.h"
 #include "daemon/engine/setup/load.h"
 #include "daemon/engine/setup/mg_grid.h"
-#include "daemon/engine/setup/mg_service.h"
+#include "daemon/engine/mg_service/mg_service.h"
 #include "daemon/engine/setup/plan.h"
 
 enum { QK_PINNED_STAGING = 1 };

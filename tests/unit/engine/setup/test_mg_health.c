@@ -1,7 +1,7 @@
 /* When a multigrid that has become slow is refreshed. */
 #include <criterion/criterion.h>
 
-#include "daemon/engine/setup/mg_health.h"
+#include "daemon/engine/mg_service/mg_health.h"
 
 /* n solves of so many iterations a digit: what the last of them, or the first that
  * asks for more, asks for. */

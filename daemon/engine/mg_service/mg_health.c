@@ -1,4 +1,4 @@
-#include "daemon/engine/setup/mg_health.h"
+#include "daemon/engine/mg_service/mg_health.h"
 
 #include <math.h>
 

@@ -1,4 +1,4 @@
-#include "daemon/engine/setup/mg_service.h"
+#include "daemon/engine/mg_service/mg_service.h"
 
 #include <stdio.h>
 #include <string.h>

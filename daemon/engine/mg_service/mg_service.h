@@ -14,7 +14,7 @@
 #include "daemon/engine/checkpoint/mg_file.h"
 #include "daemon/engine/multigrid/cycle.h"
 #include "daemon/engine/multigrid/cycle_vectors.h"
-#include "daemon/engine/setup/mg_health.h"
+#include "daemon/engine/mg_service/mg_health.h"
 
 typedef struct qk_mg_service_params {
   qk_mg_params_t mg; /* complete */
