@@ -33,6 +33,7 @@
 #include "cuda/peer_ops.h"
 #include "cuda/project_ops.h"
 #include "cuda/rows.h"
+#include "cuda/stag_ops.h"
 #include "cuda/tuning.h"
 #include "cuda/types.h"
 #include "cuda/vector_block_ops.h"

@@ -13,6 +13,12 @@
   X(pack, qk_pack_args_t)                                                                          \
   X(gauss, qk_gauss_args_t)
 
+#define QK_STAG_KERNELS(X)                                                                         \
+  X(stag, qk_stag_args_t)                                                                          \
+  X(stag_pack, qk_stag_pack_args_t)                                                                \
+  X(stag_links, qk_stag_links_args_t)                                                              \
+  X(stag_behind, qk_stag_behind_args_t)
+
 #define QK_PEER_KERNELS(X)                                                                         \
   X(signal, qk_signal_args_t)                                                                      \
   X(await, qk_signal_args_t)                                                                       \
@@ -98,6 +104,7 @@
 
 #define QK_KERNELS(X)                                                                              \
   QK_WILSON_KERNELS(X)                                                                             \
+  QK_STAG_KERNELS(X)                                                                               \
   QK_PEER_KERNELS(X)                                                                               \
   QK_KRYLOV_KERNELS(X)                                                                             \
   QK_FIFTH_KERNELS(X)                                                                              \

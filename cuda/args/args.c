@@ -25,8 +25,9 @@ const char *qk_args_misfit(const qk_spinor_t *f, char text[QK_ARGS_TEXT]) {
   if ((unsigned)f->prec >= QK_PRECS) return WRONG("prec = %d: 0 to %d", (int)f->prec, QK_PRECS - 1);
   if (qk_prec_scaled(f->prec) && f->scale == NULL)
     return WRONG("scale is missing, prec = %d", (int)f->prec);
-  if (qk_prec_scaled(f->prec) && f->ncomp != 12)
-    return WRONG("ncomp = %d: 12 with prec = %d", f->ncomp, (int)f->prec);
+  if (qk_prec_scaled(f->prec) && f->ncomp != 12 && f->ncomp != QK_COLOUR_COMPONENTS)
+    return WRONG("ncomp = %d: 12 or %d with prec = %d", f->ncomp, QK_COLOUR_COMPONENTS,
+                 (int)f->prec);
   if (f->ncomp < 4 || f->ncomp % 4 != 0) return WRONG("ncomp = %d: a multiple of 4", f->ncomp);
   if (f->nrhs < 1 || f->nrhs > QK_COLUMNS_MAX)
     return WRONG("nrhs = %d: 1 to %d", f->nrhs, QK_COLUMNS_MAX);
@@ -45,6 +46,13 @@ static qk_status_t spinor(qk_ops_ctx_t *ctx, const char *call, int i, const qk_s
   char text[QK_ARGS_TEXT];
   const char *misfit = qk_args_misfit(f, text);
   return misfit == NULL ? QK_OK : BAD("%s: field %d: %s", call, i, misfit);
+}
+
+/* For methods that colour vectors do not have. */
+static qk_status_t not_colours(qk_ops_ctx_t *ctx, const char *call, const qk_spinor_t *f) {
+  if (qk_prec_scaled(f->prec) && f->ncomp != 12)
+    return BAD("%s: ncomp = %d: 12 with prec = %d", call, f->ncomp, (int)f->prec);
+  return QK_OK;
 }
 
 static qk_status_t same_shape(qk_ops_ctx_t *ctx, const char *call, int i, const qk_spinor_t *f,
@@ -99,6 +107,7 @@ qk_status_t qk_args_gcr(qk_ops_ctx_t *ctx, const qk_gcr_args_t *args) {
   if (args->dots == NULL) return BAD("gcr_step: dots is missing");
   const qk_spinor_t *more[] = {&args->x, &args->next};
   qk_status_t status = spinor(ctx, "gcr_step", -1, &args->r);
+  if (status == QK_OK) status = not_colours(ctx, "gcr_step", &args->r);
   for (int i = 0; status == QK_OK && i < 2; i++) {
     if (more[i]->data == NULL) continue;
     status = spinor(ctx, "gcr_step", -1, more[i]);
@@ -132,6 +141,7 @@ qk_status_t qk_args_space(qk_ops_ctx_t *ctx, const qk_space_args_t *args, int st
   for (int i = 0; status == QK_OK && i <= args->n + (step ? 1 : 0); i++) {
     const qk_spinor_t *f = i <= args->n ? &args->v[i] : &args->x;
     status = spinor(ctx, call, i, f);
+    if (status == QK_OK) status = not_colours(ctx, call, f);
     if (status == QK_OK) status = same_shape(ctx, call, i, f, &args->v[0], false);
     for (int k = 0; step && status == QK_OK && k < i; k++)
       if (args->v[k].data == f->data) status = BAD("%s: field %d: is field %d", call, i, k);

@@ -2,9 +2,9 @@
  * blas.h: the body of block BLAS: one tile (CPU) or one lane of it (GPU) of the fields of a call.
  *
  * A launcher walks over "rows": a row is N reals of a site (tiles of 8 RHS) or of 8 sites (tiles of
- * one RHS), and has ntile tiles. N is 24, a whole spinor, in half; in double and single spinors of
- * any size are cut to 8 reals (on the CPU to 24 where that can be): a tile of n reals is n / N
- * tiles of N. A lane is read in parts of part_size reals, one memory access each on the GPU, so
+ * one RHS), and has ntile tiles. N is 24, a whole spinor, in half, or 8, a whole colour vector; in
+ * double and single spinors of any size are cut to 8 reals (on the CPU to 24 where that can be): a
+ * tile of n reals is n / N tiles of N. A lane is read in parts of part_size reals, one memory access each on the GPU, so
  * that few values are alive at a time; half fields are kept whole until their scale is known. No
  * lane looks at another one.
  * Cost: each field that is read or written passes through memory once.
@@ -17,9 +17,17 @@
 
 namespace QK_NS {
 
-/* N that does for all fields but half, and N on the GPU. */
+/* N that does for all fields but half, and N on the GPU but for colour vectors in half. */
 constexpr int sub_reals = 8;
 template <class S> constexpr int row_reals = storage<S>::scaled ? 24 : sub_reals;
+
+/* What body returns for N as a std::integral_constant; f: of the kind of the fields of a call, of
+ * which one is stored as S. */
+template <class S, class F> auto with_row_reals(const qk_spinor_t &f, const F &body) {
+  if constexpr (storage<S>::scaled)
+    if (f.ncomp == QK_COLOUR_COMPONENTS) return body(std::integral_constant<int, sub_reals>{});
+  return body(std::integral_constant<int, row_reals<S>>{});
+}
 
 /* How the fields of a call are cut into tiles. */
 struct block_shape {

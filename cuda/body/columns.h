@@ -150,7 +150,7 @@ QK_HD void copy_pieces(const spinor<To> &to, spot there, const spinor<From> &fro
                        int words, int k, bool add) {
   To *t = to.data + there.tile * words;
   const From *f = from.data + here.tile * words;
-  real<To> w[P * QK_COLUMN_PIECE];
+  real<To> w[P * QK_COLUMN_PIECE] = {};
   real<From> v[P * QK_COLUMN_PIECE];
   const real<From> scale = lane_scale(from, here);
   const real<To> own = add ? lane_scale(to, there) : 1;
@@ -192,10 +192,10 @@ QK_HD void copy_column_site(const qk_rhs_copy_args_t &a, spinor<To> to, spinor<F
   const spot there = column_at(to.ntile, a.to_rhs + (to.ntile == 0 ? 0 : k), site);
   const spot here = column_at(from.ntile, a.from_rhs + (from.ntile == 0 ? 0 : k), site);
   const int words = QK_TILE * 2 * a.to.ncomp, pieces = 2 * a.to.ncomp / QK_COLUMN_PIECE;
+  /* of half whole spinors, for the scale; colour vectors are one piece */
   if constexpr (storage<To>::scaled || storage<From>::scaled)
-    copy_pieces<3>(to, there, from, here, words, 0, a.add != 0);
-  else
-    for (int k = 0; k < pieces; k++) copy_pieces<1>(to, there, from, here, words, k, a.add != 0);
+    if (pieces == 3) return copy_pieces<3>(to, there, from, here, words, 0, a.add != 0);
+  for (int k = 0; k < pieces; k++) copy_pieces<1>(to, there, from, here, words, k, a.add != 0);
 }
 
 /* ---- sources ---- */

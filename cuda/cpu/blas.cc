@@ -109,10 +109,8 @@ template <class Op> void run_op(qk_ops_ctx_t *ctx, const qk_blas_args_t *a) {
     if constexpr (!Op::mixed)
       run<Op, S, N>(ctx, a);
     else
-      with_storage(a->f[1].prec, [&](auto from) {
-        using From = stored<decltype(from)>;
-        if constexpr (N == 24 || !storage<From>::scaled) run_mixed<Op::add, S, From, N>(a);
-      });
+      with_storage(a->f[1].prec,
+                   [&](auto from) { run_mixed<Op::add, S, stored<decltype(from)>, N>(a); });
   });
 }
 
@@ -255,7 +253,7 @@ qk_status_t multi_axpy(qk_ops_ctx_t *ctx, const qk_multi_args_t *a) {
     with_storage(a->n > 0 ? a->f[0].prec : a->y.prec, [&](auto from) {
       using F = stored<decltype(from)>;
       constexpr bool narrow = storage<F>::scaled && std::is_same_v<real<F>, real<S>>;
-      if constexpr (std::is_same_v<F, S> || (narrow && N == 24)) run_axpy<S, F, N>(a);
+      if constexpr (std::is_same_v<F, S> || narrow) run_axpy<S, F, N>(a);
     });
   });
   return QK_OK;

@@ -200,6 +200,18 @@ static const qk_param_t moebius[] = {
     {.key = 0},
 };
 
+static const qk_param_t staggered[] = {
+    {.key = "mass",
+     .type = QK_PARAM_REAL,
+     .least = 0,
+     .above = true,
+     .most = 1e6,
+     .unit = "1/a",
+     .help = "quark mass m, of the normalisation m + D/2"},
+    LINKS,
+    {.key = 0},
+};
+
 const qk_action_row_t qk_action_rows[] = {
     [QK_ACTION_WILSON] = {.name = "wilson",
                           .help = "plain Wilson fermions: 4 + m - 1/2 hop",
@@ -249,5 +261,10 @@ const qk_action_row_t qk_action_rows[] = {
                   "arXiv:1206.5214",
      .param = moebius,
      .has_slices = true},
+    {.name = "staggered",
+     .help = "naive staggered fermions, also of smeared links: m + D/2",
+     .reference = "J. Kogut, L. Susskind, Phys. Rev. D 11 (1975) 395",
+     .param = staggered,
+     .colour = true},
     {.name = 0},
 };

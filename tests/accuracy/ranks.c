@@ -11,7 +11,7 @@
 #include "daemon/base/mem.h"
 #include "daemon/engine/gauge/link_smear.h"
 #include "daemon/engine/hadron/gauss.h"
-#include "tests/support/rig.h"
+#include "tests/support/colours.h"
 
 static void line(const qk_rig_t *rig, const char *what, double value) {
   if (qk_comm_rank(rig->comm) == 0) printf("%s %.17g\n", what, value);
@@ -129,6 +129,39 @@ static void print_solved(qk_rig_t *rig, const char *method, qk_prec_t inner, int
   qk_free(v);
 }
 
+/* Staggered fermions: M, M^+, and solutions. */
+static void print_colours(qk_rig_t *rig) {
+  static const qk_prec_t inner[] = {QK_DOUBLE, QK_SINGLE, QK_HALF};
+  double complex *v = colours_vector(rig), *w = colours_vector(rig);
+  qk_field_t *in, *out;
+  rig_must(qk_work_reserve(rig->work, QK_DOUBLE, 1, QK_FULL, &in), "source", NULL);
+  rig_must(qk_work_reserve(rig->work, QK_DOUBLE, 1, QK_FULL, &out), "field", NULL);
+  colours_random(rig, 5, v);
+  colours_import(rig, in, 0, v);
+  for (int dagger = 0; dagger < 2; dagger++) {
+    rig_must(rig->op->ops->apply(rig->op, out, in, dagger, NULL, 0), "apply", NULL);
+    colours_export(rig, out, 0, w);
+    line(rig, dagger ? "norm2_colours_Mdag" : "norm2_colours_M", creal(colours_dot(rig, w, w)));
+    line(rig, dagger ? "dot_colours_Mdag" : "dot_colours_M", cimag(colours_dot(rig, v, w)));
+  }
+  for (int i = 0; i < 3; i++) {
+    char what[64];
+    qk_solver_t *solver = rig_solver(rig, "cg", inner[i], 1 + i);
+    colours_import(rig, qk_solver_rhs(solver, 0), 0, v);
+    rig_must(qk_solver_fill(solver, 0, 1e-12, 5000), "fill", NULL);
+    rig_run(solver);
+    colours_export(rig, qk_solver_solution(solver, 0), 0, w);
+    snprintf(what, sizeof what, "norm2_x_colours_%d", (int)inner[i]);
+    line(rig, what,
+         qk_solver_slot(solver, 0)->status == QK_OK ? creal(colours_dot(rig, w, w)) : NAN);
+    qk_solver_destroy(solver);
+  }
+  qk_work_release(rig->work, out);
+  qk_work_release(rig->work, in);
+  qk_free(w);
+  qk_free(v);
+}
+
 int main(int argc, char **argv) {
   qk_err_t err = {0};
   qk_comm_t *comm;
@@ -167,6 +200,10 @@ int main(int argc, char **argv) {
   print_solved(&rig, "gcr", QK_HALF, 9);
   print_solved(&rig, "cg", QK_SINGLE, 2);
   print_solved(&rig, "block-cg", QK_HALF, 9);
+  qk_work_trim(rig.work);
+  rig.geom.ncomp = QK_COLOUR_COMPONENTS;
+  rig_action(&rig, "staggered;mass=0.2;links=stout:0.1,1", -1);
+  print_colours(&rig);
   rig_close(&rig);
   return 0;
 }

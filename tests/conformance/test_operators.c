@@ -74,6 +74,7 @@ static void check_action(qk_rig_t *rig, const qk_values_t *values, const char *n
   p.values = *values;
   p.phase[0][0] = 0.8; /* no sign alone */
   p.phase[0][1] = 0.6;
+  rig->geom.ncomp = qk_action_components(qk_action_of(values));
   const int64_t before = allocated(rig);
   double *term = make_term(rig, values);
   p.term = term;
@@ -88,6 +89,7 @@ static void check_action(qk_rig_t *rig, const qk_values_t *values, const char *n
   rig->op->ops->destroy(rig->op);
   rig->op = NULL;
   qk_work_trim(rig->work);
+  rig->geom.ncomp = 12;
   cr_expect_eq(allocated(rig), before, "%s: device memory is left", name);
 }
 

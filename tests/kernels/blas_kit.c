@@ -18,7 +18,12 @@ const cut_t cuts[] = {ALL_SHAPES(QK_DOUBLE), ALL_SHAPES(QK_SINGLE), ALL_SHAPES(Q
 const int ncuts = sizeof cuts / sizeof cuts[0];
 
 bool cut_exists(const kit_t *kit, cut_t cut) {
+  if (kit->ncomp == QK_COLOUR_COMPONENTS && cut.prec == QK_HALF) return true;
   return kit->ncomp == 12 || (cut.prec != QK_HALF && cut.subset != QK_EVEN && cut.nrhs != 2);
+}
+
+bool cut_exists_without_colours(const kit_t *kit, cut_t cut) {
+  return cut_exists(kit, cut) && (kit->ncomp == 12 || cut.prec != QK_HALF);
 }
 
 const char *cut_text(cut_t cut) {
@@ -38,7 +43,7 @@ void block_kit_open(kit_t *kit) {
 }
 
 void each_ncomp(void (*test)(const kit_t *kit)) {
-  static const int ncomps[] = {12, 4, 20}; /* of spinors, and of coarse levels */
+  static const int ncomps[] = {12, 4, 20}; /* of spinors, of colours, of coarse levels */
   kit_t kit;
   block_kit_open(&kit);
   for (int i = 0; i < 3; i++) {

@@ -26,7 +26,9 @@ typedef struct cut {
 extern const cut_t cuts[];
 extern const int ncuts;
 bool cut_exists(const kit_t *kit, cut_t cut); /* with the kit's ncomp; of others than 12, fewer */
-const char *cut_text(cut_t cut);              /* static buffer */
+/* The same for kernels that take no colour vectors in half. */
+bool cut_exists_without_colours(const kit_t *kit, cut_t cut);
+const char *cut_text(cut_t cut); /* static buffer */
 
 void block_kit_open(kit_t *kit); /* 4x6x2x8, no split, unit links */
 

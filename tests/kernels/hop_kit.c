@@ -254,6 +254,28 @@ static void get_column(const kit_t *kit, const qk_spinor_t *f, int rhs, double c
   free(words);
 }
 
+/* Colour vectors in half, against one column in double. */
+static void copy_column(const kit_t *kit, const qk_spinor_t *to, int to_rhs,
+                        const qk_spinor_t *from, int from_rhs) {
+  const qk_rhs_copy_args_t a = {.to = *to, .from = *from, .to_rhs = to_rhs, .from_rhs = from_rhs};
+  kit_must(kit, kit->ops->rhs_copy(kit->ctx, &a), "rhs_copy");
+}
+
+static void put_half(const kit_t *kit, const qk_spinor_t *f, int rhs, const double complex *v) {
+  kit_field_t one = kit_field(kit, QK_DOUBLE, 1, true, QK_FULL);
+  put_column(kit, &one.v, 0, v);
+  copy_column(kit, f, rhs, &one.v, 0);
+  kit_must(kit, kit->ops->queue_sync(kit->ctx, 0), "queue_sync");
+  kit_field_free(kit, &one);
+}
+
+static void get_half(const kit_t *kit, const qk_spinor_t *f, int rhs, double complex *v) {
+  kit_field_t one = kit_field(kit, QK_DOUBLE, 1, true, QK_FULL);
+  copy_column(kit, &one.v, 0, f, rhs);
+  get_column(kit, &one.v, 0, v);
+  kit_field_free(kit, &one);
+}
+
 static qk_rhs_args_t rhs_args(const kit_t *kit, const qk_spinor_t *field, int rhs, void *wire) {
   qk_rhs_args_t c = {.lat = kit->lat,
                      .field = *field,
@@ -269,7 +291,7 @@ static qk_rhs_args_t rhs_args(const kit_t *kit, const qk_spinor_t *field, int rh
 void kit_import(const kit_t *kit, const qk_spinor_t *field, int rhs, const double complex *v) {
   const size_t bytes = kit_components(kit) * sizeof *v;
   if (field->ncomp != 12) {
-    put_column(kit, field, rhs, v);
+    (field->prec == QK_HALF ? put_half : put_column)(kit, field, rhs, v);
     return;
   }
   void *wire = kit_alloc(kit, bytes);
@@ -283,7 +305,7 @@ void kit_import(const kit_t *kit, const qk_spinor_t *field, int rhs, const doubl
 void kit_export(const kit_t *kit, const qk_spinor_t *field, int rhs, double complex *v) {
   const size_t bytes = kit_components(kit) * sizeof *v;
   if (field->ncomp != 12) {
-    get_column(kit, field, rhs, v);
+    (field->prec == QK_HALF ? get_half : get_column)(kit, field, rhs, v);
     return;
   }
   void *wire = kit_alloc(kit, bytes);

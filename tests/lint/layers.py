@@ -42,6 +42,7 @@ rooms('daemon/engine', {'daemon/comm', 'cuda', 'daemon/base', 'proto'}, {
     'action/wilson': 'action operator gauge lattice',
     'action/twisted': 'action operator gauge lattice',
     'action/domainwall': 'action operator gauge lattice',
+    'action/staggered': 'action operator gauge lattice',
     'smoother': 'operator lattice',
     'eigen': 'operator lattice',
     'hadron': 'gauge lattice',
@@ -51,7 +52,8 @@ rooms('daemon/engine', {'daemon/comm', 'cuda', 'daemon/base', 'proto'}, {
     'multigrid': 'krylov eigen smoother operator lattice',
     'checkpoint': 'multigrid eigen operator lattice',
     'mg_service': 'checkpoint multigrid krylov operator lattice',
-    'setup': 'mg_service checkpoint multigrid krylov eigen action/wilson action/twisted action/domainwall action operator hadron gauge/fix gauge launch lattice',
+    'setup': 'mg_service checkpoint multigrid krylov eigen action/wilson action/twisted action/domainwall action/staggered action operator hadron '
+             'gauge/fix gauge launch lattice',
     'transfer': 'launch lattice',
     'modes': 'transfer setup checkpoint eigen operator hadron gauge lattice',
     'tune': 'tool setup multigrid krylov action lattice',

@@ -98,4 +98,22 @@ v = rng.normal(size=12 * V) + 1j * rng.normal(size=12 * V)
 report('hopping term against explicit matrix', np.abs(D @ v - op.matvec(v)).max(), 1e-12)
 xs, res, cnt = solve(op, v, 1e-12)
 report('solve against numpy.linalg.solve', np.abs(xs.ravel() - np.linalg.solve(D, v)).max(), 1e-10)
+
+# staggered: D is anti-hermitian, squares to the momenta on unit links, and is covariant
+fat, naik = (rng.normal(size=(4,) + lat + (3, 3)) + 1j * rng.normal(size=(4,) + lat + (3, 3)) for _ in range(2))
+st = Staggered(fat, (0.8 + 0.6j, 1, 1j, -1), 0.3, naik)
+a, b = rand(st), rand(st)
+report('staggered: (a, M b) = (M^+ a, b)', abs(np.vdot(a, st.apply(b)) - np.vdot(st.apply_dagger(a), b)) / abs(np.vdot(a, b)), 1e-11)
+t, z, y, x = np.indices(lat)
+for n, factors in (((1, 0, 1, 2), (1, 0)), ((2, 1, 0, 5), (9 / 8, -1 / 24))):
+    one = np.broadcast_to(np.eye(3, dtype=complex), (4,) + lat + (3, 3))
+    st = Staggered(factors[0] * one, ANTIPERIODIC, 0.3, factors[1] * one)
+    p = [2 * np.pi * (k + (mu == 3) / 2) / lat[AXIS[mu]] for mu, k in enumerate(n)]
+    wave = np.exp(1j * (p[0] * x + p[1] * y + p[2] * z + p[3] * t))[..., None] * np.array([1, 2j, 3])
+    want = -4 * sum((factors[0] * np.sin(k) + factors[1] * np.sin(3 * k)) ** 2 for k in p) * wave
+    report('staggered: D^2 of a wave on unit links', np.abs(st.d(st.d(wave)) - want).max(), 1e-12)
+w = random_su3(*lat)
+st, rotated = (Staggered(v, ANTIPERIODIC, 0.3) for v in (u, gauge_rotate(u, w)))
+b = rand(st)
+report('staggered: gauge covariance', np.abs(rotated.apply((w @ b[..., None])[..., 0]) - (w @ st.apply(b)[..., None])[..., 0]).max(), 1e-12)
 sys.exit(bad)

@@ -444,6 +444,40 @@ class DomainWall:
         return self.leave(self.solve5(self.enter(eta.reshape(self.shape)), tol))
 
 
+class Staggered:
+    """m + D/2 on colour vectors [t, z, y, x, colour], (D chi)(n) = sum_mu eta_mu(n) [F_mu(n) chi(n+mu) - F_mu(n-mu)^+ chi(n-mu) + the same with long
+    links over three sites]; eta: 1, (-1)^x, (-1)^(x+y), (-1)^(x+y+z) for x, y, z, t. A hop over the edge takes the boundary factor once."""
+
+    def __init__(self, fat, bc, mass, naik=None):
+        self.mass, self.shape = mass, fat.shape[1:5] + (NC,)
+        self.n = int(np.prod(self.shape))
+        t, z, y, x = np.indices(self.shape[:4])
+        eta = [1 + 0 * x, (-1) ** x, (-1) ** (x + y), (-1) ** (x + y + z)]
+        self.hop = []  # (direction, reach, links with signs)
+        for mu in range(ND):
+            for reach, links in ((1, fat), (3, naik)):
+                if links is None:
+                    continue
+                over = np.indices(self.shape[:4])[AXIS[mu]] >= self.shape[AXIS[mu]] - reach
+                self.hop.append((mu, reach, links[mu] * (eta[mu] * np.where(over, bc[mu], 1))[..., None, None]))
+
+    def d(self, psi):
+        psi, out = psi.reshape(self.shape)[..., None], np.zeros(self.shape + (1,), complex)
+        for mu, reach, w in self.hop:
+            ahead = np.roll(psi, -reach, AXIS[mu])
+            out += w @ ahead - np.roll(dag(w) @ psi, reach, AXIS[mu])
+        return out[..., 0]
+
+    def apply(self, psi):
+        return self.mass * psi.reshape(self.shape) + 0.5 * self.d(psi)
+
+    def matvec(self, v):
+        return self.apply(v).ravel()
+
+    def apply_dagger(self, psi):
+        return self.mass * psi.reshape(self.shape) - 0.5 * self.d(psi)
+
+
 # Operators by the names of proto/action/actions.c: function of links, boundary factors and the action's parameters, whose '-' are '_' here.
 ACTIONS = {
     'wilson': lambda u, bc, mass, **more: WilsonClover(u, mass, 0, bc, **more),
@@ -454,6 +488,7 @@ ACTIONS = {
     'doublet': Doublet,
     'foreign-clover': foreign,
     'moebius': DomainWall,
+    'staggered': Staggered,
 }
 
 

@@ -164,12 +164,14 @@ template <class Op, class S, int N> qk_status_t run(qk_ops_ctx_t *ctx, const qk_
 
 template <class Op, class S> qk_status_t run_op(qk_ops_ctx_t *ctx, const qk_blas_args_t *a) {
   if constexpr (!Op::mixed)
-    return run<Op, S, row_reals<S>>(ctx, a);
+    return with_row_reals<S>(a->f[0],
+                             [=](auto n) { return run<Op, S, decltype(n)::value>(ctx, a); });
   else
     return with_storage(a->f[1].prec, [=](auto from) {
       using From = stored<decltype(from)>;
-      constexpr int N = storage<From>::scaled ? row_reals<From> : row_reals<S>;
-      return run_mixed<Op::add, S, From, N>(ctx, a);
+      using Wide = std::conditional_t<storage<From>::scaled, From, S>;
+      return with_row_reals<Wide>(
+          a->f[0], [=](auto n) { return run_mixed<Op::add, S, From, decltype(n)::value>(ctx, a); });
     });
 }
 
@@ -203,19 +205,23 @@ multi_kernel_args<S, F> multi_args(const qk_multi_args_t *a, int first, int n) {
   return k;
 }
 
-template <class S> qk_status_t multi_dot_launch(qk_ops_ctx_t *ctx, const qk_multi_args_t *a) {
+template <class S, int N> qk_status_t run_dot(qk_ops_ctx_t *ctx, const qk_multi_args_t *a) {
   for (int first = 0; first < a->n; first += QK_GPU_MULTI) {
     const int n = a->n - first < QK_GPU_MULTI ? a->n - first : QK_GPU_MULTI;
-    multi_kernel_args<S> k = multi_args<S, S, row_reals<S>>(a, first, n);
+    multi_kernel_args<S> k = multi_args<S, S, N>(a, first, n);
     k.finish = reduction(ctx, k.b, n, a->red + 2 * (int64_t)first * k.b.nrhs, k.mask);
     k.finish.clear = k.finish.mask_per_result = 1;
     const dim3 grid(k.finish.blocks, k.b.ntile);
-    multi_dot_kernel<S, row_reals<S>><<<grid, QK_THREADS, 0, compute(ctx)>>>(k);
+    multi_dot_kernel<S, N><<<grid, QK_THREADS, 0, compute(ctx)>>>(k);
     qk_status_t status = qk_gpu_launched(ctx, "multi_dot");
     if (status == QK_OK) status = finish_launch(ctx, k.finish);
     if (status != QK_OK) return status;
   }
   return QK_OK;
+}
+
+template <class S> qk_status_t multi_dot_launch(qk_ops_ctx_t *ctx, const qk_multi_args_t *a) {
+  return with_row_reals<S>(a->y, [=](auto n) { return run_dot<S, decltype(n)::value>(ctx, a); });
 }
 
 template <class S, class F, int N>
@@ -232,7 +238,8 @@ template <class S> qk_status_t multi_axpy_launch(qk_ops_ctx_t *ctx, const qk_mul
     using F = stored<decltype(from)>;
     constexpr bool narrow = storage<F>::scaled && std::is_same_v<real<F>, real<S>>;
     if constexpr (std::is_same_v<F, S> || narrow)
-      return run_axpy<S, F, row_reals<F>>(ctx, a);
+      return with_row_reals<F>(a->y,
+                               [=](auto n) { return run_axpy<S, F, decltype(n)::value>(ctx, a); });
     else
       return QK_BAD_ARGUMENT;
   });

@@ -21,6 +21,14 @@ int qk_action_slices(const qk_action_t *action, const qk_values_t *values) {
   return action->slices ? action->slices(values) : 1;
 }
 
+int qk_action_components(const qk_action_t *action) {
+  return action->stencil ? action->stencil->components : 12;
+}
+
+int qk_action_faces(const qk_action_t *action) {
+  return action->stencil ? action->stencil->faces : 6;
+}
+
 qk_status_t qk_action_check(const qk_action_t *action, const qk_values_t *values, qk_err_t *err) {
   return action->check ? action->check(values, err) : QK_OK;
 }
@@ -28,9 +36,10 @@ qk_status_t qk_action_check(const qk_action_t *action, const qk_values_t *values
 int64_t qk_action_bytes(const qk_action_t *action, const qk_ops_t *ops, const qk_lattice_t *lat,
                         const qk_action_params_t *params, bool making) {
   const int64_t t = action->bytes ? action->bytes(ops, lat, params, making) : 0;
-  if (!making) return qk_links_bytes(ops, lat, params) + t;
+  const int64_t own = action->links_bytes ? action->links_bytes(ops, lat, params, making) : 0;
+  if (!making) return (action->links_bytes ? own : qk_links_bytes(ops, lat, params)) + t;
   const qk_links_recipe_t recipe = qk_links_recipe(&params->values);
-  const int64_t beside = qk_links_upload_bytes(lat, &recipe) + t;
+  const int64_t beside = qk_links_upload_bytes(lat, &recipe) + own + t;
   const int64_t smearing =
       qk_links_smear_bytes(lat, &recipe) - qk_action_bytes(action, ops, lat, params, false);
   return beside > smearing ? beside : smearing;
@@ -38,6 +47,9 @@ int64_t qk_action_bytes(const qk_action_t *action, const qk_ops_t *ops, const qk
 
 static qk_status_t check(const qk_action_t *action, const qk_geom_t *geom,
                          const qk_action_params_t *p, qk_err_t *err) {
+  if (geom->ncomp != qk_action_components(action))
+    return qk_fail(err, QK_BAD_ARGUMENT, "fields of %d components: %s has %d", geom->ncomp,
+                   action->name, qk_action_components(action));
   for (int mu = 0; mu < 4; mu++) {
     const double modulus = hypot(p->phase[mu][0], p->phase[mu][1]);
     if (!(fabs(modulus - 1) < 1e-12))
@@ -101,7 +113,8 @@ qk_status_t qk_action_create(const qk_action_t *action, const qk_device_t *dev, 
   const qk_operator_t described = {
       .action = action->name, .adjoint = action->adjoint, .chirality = action->chirality};
   qk_action_in_t in = {.dev = dev, .params = params};
-  qk_eo_parts_t parts = {.twist = qk_action_twist(action, &params->values)};
+  qk_eo_parts_t parts = {.twist = qk_action_twist(action, &params->values),
+                         .stencil = action->stencil};
   qk_operator_t *made = NULL;
   status = make_parts(action, &in, links, &parts, err);
   if (status == QK_OK)

@@ -84,6 +84,11 @@ typedef struct qk_action {
   /* Links of the hop, weights of directions, in place of those of the configuration with weight 1.
    * NULL: these. Ownership and errors as for `local`. */
   qk_status_t (*links)(const qk_action_in_t *in, qk_eo_parts_t *parts, qk_err_t *err);
+  /* Device memory of the links of the hop on this rank; making: beside them, until they are made.
+   * Pure; agrees to the byte with what `links` allocates. NULL: as qk_links_bytes says. */
+  int64_t (*links_bytes)(const qk_ops_t *ops, const qk_lattice_t *lat,
+                         const qk_action_params_t *params, bool making);
+  const qk_eo_stencil_t *stencil; /* NULL: the Wilson hop */
 } qk_action_t;
 
 /* The table's check. Pure. QK_BAD_ARGUMENT. */
@@ -92,6 +97,10 @@ qk_status_t qk_action_check(const qk_action_t *action, const qk_values_t *values
 double qk_action_twist(const qk_action_t *action, const qk_values_t *values);
 /* 1 without a fifth dimension. */
 int qk_action_slices(const qk_action_t *action, const qk_values_t *values);
+/* Components of a site of fields of the hop: geom.ncomp. Pure. */
+int qk_action_components(const qk_action_t *action);
+/* Those that a neighbour needs of a site of a face. Pure. */
+int qk_action_faces(const qk_action_t *action);
 /* True if `method` (a solver's name) is one of those that the action can be solved by. */
 bool qk_action_allows(const qk_action_t *action, const char *method);
 
@@ -101,8 +110,8 @@ int64_t qk_action_bytes(const qk_action_t *action, const qk_ops_t *ops, const qk
                         const qk_action_params_t *params, bool making);
 
 /* The operator of a configuration. links: as in gauge.h, host memory, read during the call only.
- * dev and work are borrowed by the result. Collective. Errors, after which nothing is left:
- * QK_DEVICE_MEMORY, QK_BAD_ARGUMENT (phases, link_reals; those of the table's functions). */
+ * dev and work are borrowed by the result; dev->geom->ncomp fits the action. Collective. Errors, after which nothing is left:
+ * QK_DEVICE_MEMORY, QK_BAD_ARGUMENT (phases, link_reals, components; those of the table's functions). */
 qk_status_t qk_action_create(const qk_action_t *action, const qk_device_t *dev, qk_work_t *work,
                              const double *links, const qk_action_params_t *params,
                              qk_operator_t **op, qk_err_t *err);

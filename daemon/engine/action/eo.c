@@ -32,6 +32,10 @@ void qk_eo_pass(qk_operator_t *op, const qk_eo_pass_t *p, qk_spinor_t out, qk_sp
   eo_t *e = (eo_t *)op;
   const qk_device_t *dev = e->op.dev;
   const qk_eo_parts_t *parts = &e->parts;
+  if (parts->stencil) {
+    parts->stencil->pass(op, e->halo, p, out, in);
+    return;
+  }
   qk_hop_args_t args = {.lat = dev->geom->lat,
                         .out_parity = out.subset,
                         .region = QK_REGION_ALL,
@@ -347,6 +351,16 @@ const qk_eo_parts_t *qk_eo_parts(const qk_operator_t *op) {
   return &((const eo_t *)op)->parts;
 }
 
+static void free_stag(const qk_device_t *dev, const qk_stag_links_t *links) {
+  const void *held[] = {links->fat.data, links->naik.data};
+  for (int i = 0; i < 2; i++)
+    if (held[i]) dev->ops->free(dev->ctx, (void *)held[i]);
+  for (int mu = 0; mu < 4; mu++) {
+    if (links->behind[mu]) dev->ops->free(dev->ctx, (void *)links->behind[mu]);
+    if (links->behind_long[mu]) dev->ops->free(dev->ctx, (void *)links->behind_long[mu]);
+  }
+}
+
 void qk_eo_parts_free(const qk_device_t *dev, qk_eo_parts_t *parts) {
   for (int p = 0; p < QK_PRECS; p++) {
     const bool shared = parts->inverse[p].data == parts->t[p].data;
@@ -355,6 +369,7 @@ void qk_eo_parts_free(const qk_device_t *dev, qk_eo_parts_t *parts) {
                           parts->inverse[p].b,  parts->more[p].data};
     for (int i = 0; i < 6; i++)
       if (held[i]) dev->ops->free(dev->ctx, (void *)held[i]);
+    free_stag(dev, &parts->stag[p]);
   }
   *parts = (qk_eo_parts_t){0};
 }
@@ -390,6 +405,8 @@ qk_status_t qk_eo_create(const qk_device_t *dev, qk_work_t *work, const qk_opera
     qk_eo_parts_free(dev, parts);
     return qk_fail(err, QK_NO_MEMORY, "no memory for the operator");
   }
+  const qk_eo_stencil_t *stencil = parts->stencil;
+  const int hop = stencil ? stencil->flops : HOP_FLOPS, reals = stencil ? 6 : 24;
   e->op = (qk_operator_t){.ops = &eo_ops,
                           .action = description->action,
                           .system = QK_EVEN,
@@ -400,8 +417,8 @@ qk_status_t qk_eo_create(const qk_device_t *dev, qk_work_t *work, const qk_opera
                           .dev = dev,
                           .work = work,
                           .diag_scale = parts->scale,
-                          .flops_full = HOP_FLOPS + parts->flops + 24,
-                          .flops_system = HOP_FLOPS + parts->flops + 12};
+                          .flops_full = hop + parts->flops + reals,
+                          .flops_system = hop + parts->flops + reals / 2};
   e->parts = *parts;
   *parts = (qk_eo_parts_t){0};
   const qk_status_t status = qk_halo_create(dev, &e->halo);

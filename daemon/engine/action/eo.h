@@ -1,7 +1,8 @@
 /*
  * eo.h: the operator M = T - 1/2 hop and its even-odd form, of whatever links and local terms.
  *
- *   hop   Wilson's, with a weight for each direction (cuda/ops.h: qk_hop_args_t)
+ *   hop   Wilson's, with a weight for each direction (cuda/ops.h: qk_hop_args_t), or that of
+ *         another stencil
  *   T     (A + Q) B of cuda/types.h; it need not be hermitian
  *   Mhat = 1 - 1/4 T_ee^-1 hop T_oo^-1 hop,  Mhat^+ = 1 - 1/4 hop^+ T_oo^-1+ hop^+ T_ee^-1+
  *
@@ -11,7 +12,20 @@
 #ifndef QK_ENGINE_EO_H
 #define QK_ENGINE_EO_H
 
+#include "daemon/engine/lattice/halo.h"
 #include "daemon/engine/operator/operator.h"
+
+typedef struct qk_eo_pass qk_eo_pass_t;
+
+/* A hop in place of Wilson's. */
+typedef struct qk_eo_stencil {
+  int flops;      /* of the hop a site */
+  int components; /* of a site: geom.ncomp of the device */
+  int faces;      /* components that a neighbour needs of a site of a face, of all its slices */
+  /* qk_eo_pass; `inverse` or p->local says which T it is. */
+  void (*pass)(qk_operator_t *op, qk_halo_t *halo, const qk_eo_pass_t *pass, qk_spinor_t out,
+               qk_spinor_t in);
+} qk_eo_stencil_t;
 
 /* What an operator is made of. Members of a precision that is not wanted are zero. T and T^-1 may
  * share A; then neither is given back before the operator is. */
@@ -21,11 +35,13 @@ typedef struct qk_eo_parts {
   qk_local_t t[QK_PRECS], inverse[QK_PRECS]; /* T, T^-1 */
   /* A field or a number for an operator that is composed of this one (action.h); else zero. */
   qk_local_t more[QK_PRECS];
-  double phase[4][2]; /* boundary phases; 0: no hop across that edge */
-  double weight[4];   /* of the hops of a direction; 0 says 1 */
-  double scale;       /* typical |T v| / |v| */
-  double twist;       /* of T: T = H + i twist gamma_5 */
-  int flops;          /* of T per site and right-hand side */
+  double phase[4][2];             /* boundary phases; 0: no hop across that edge */
+  double weight[4];               /* of the hops of a direction; 0 says 1 */
+  double scale;                   /* typical |T v| / |v| */
+  double twist;                   /* of T: T = H + i twist gamma_5 */
+  int flops;                      /* of T per site and right-hand side */
+  const qk_eo_stencil_t *stencil; /* NULL: Wilson's; else `stag` has the links, and `links` none */
+  qk_stag_links_t stag[QK_PRECS]; /* with signs and phases */
 } qk_eo_parts_t;
 
 /* An operator of these parts, which it takes, also after an error. description: action, adjoint and
@@ -38,7 +54,7 @@ const qk_eo_parts_t *qk_eo_parts(const qk_operator_t *op);
 
 /* One pass of the hop kernel with its halo, as qk_hop_args_t; for operators that are made of
  * passes over the links of one of these. A call of an iteration (device.h). Collective. */
-typedef struct qk_eo_pass {
+struct qk_eo_pass {
   bool dagger, diag_on_sum;
   /* NULL: T of the operator, or T^-1 if `inverse`, for the flavours of the block. Else a local term
    * of the precision of the fields. */
@@ -48,7 +64,7 @@ typedef struct qk_eo_pass {
   const int *block; /* NULL: hops are not cut */
   double c_hop, c_z, c_x, c_y;
   qk_spinor_t z, x, y;
-} qk_eo_pass_t;
+};
 
 void qk_eo_pass(qk_operator_t *op, const qk_eo_pass_t *pass, qk_spinor_t out, qk_spinor_t in);
 

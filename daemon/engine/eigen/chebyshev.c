@@ -60,6 +60,10 @@ static void apply(const qk_chebyshev_t *c, qk_field_t *out, const qk_field_t *in
 }
 
 void qk_chebyshev_image(const qk_chebyshev_t *c, qk_field_t *out, const qk_field_t *in) {
+  if (qk_operator_is_positive(c->op)) {
+    apply(c, out, in, false);
+    return;
+  }
   qk_field_t *t = qk_work_take(c->work, in->v.prec, qk_field_nrhs(in), c->op->system);
   apply(c, t, in, false);
   apply(c, out, t, true);

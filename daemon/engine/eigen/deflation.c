@@ -208,9 +208,11 @@ qk_status_t qk_deflation_create(qk_operator_t *op, qk_work_t *work,
                                 qk_err_t *err) {
   qk_eigen_t *e = NULL;
   qk_err_t why = {0};
-  if (store != QK_SINGLE && !(store == QK_HALF && op->dev->geom->ncomp == 12))
+  if (store != QK_SINGLE && !(store == QK_HALF && (op->dev->geom->ncomp == 12 ||
+                                                   op->dev->geom->ncomp == QK_COLOUR_COMPONENTS)))
     return qk_fail(err, QK_BAD_ARGUMENT,
-                   "precision = %d of deflation vectors: 1, or 2 with 12 components", (int)store);
+                   "precision = %d of deflation vectors: 1, or 2 with 12 or %d components",
+                   (int)store, QK_COLOUR_COMPONENTS);
   qk_lanczos_params_t p = *params;
   if (p.accept == 0) p.accept = fmax(p.tol, 5e-3);
   qk_status_t status = qk_lanczos(op, work, &p, progress, arg, &e, &why);
@@ -221,7 +223,8 @@ qk_status_t qk_deflation_create(qk_operator_t *op, qk_work_t *work,
 }
 
 static qk_status_t create_images(qk_deflation_t *d) {
-  const bool can = !d->packed && !d->compressed && d->block[0]->v.prec == QK_SINGLE;
+  const bool can = !d->packed && !d->compressed && !qk_operator_is_positive(d->op) &&
+                   d->block[0]->v.prec == QK_SINGLE;
   qk_status_t status = can ? QK_OK : QK_BAD_ARGUMENT;
   for (int b = 0; b < d->nblock && !status; b++) {
     const qk_spinor_t *v = &d->block[b]->v;
@@ -360,6 +363,10 @@ static void project_slices(qk_deflation_t *d, qk_field_t *x, const qk_field_t *y
 
 /* Both in single. */
 static void apply_single(qk_deflation_t *d, qk_field_t *x, const qk_field_t *r) {
+  if (qk_operator_is_positive(d->op) && !d->packed && !d->compressed) {
+    project(d, x, r); /* Mhat^-1 on its eigenvectors */
+    return;
+  }
   qk_field_t *y = qk_work_take(d->work, QK_SINGLE, qk_field_nrhs(x), d->op->system);
   if (qk_dev_ok(d->dev)) qk_dev_note(d->dev, d->op->ops->apply_system(d->op, y, r, true, NULL));
   if (d->compressed)

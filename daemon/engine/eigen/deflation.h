@@ -6,7 +6,8 @@
  *
  * It is the x of this space that minimises |r - Mhat x|. Used for the coarsest level of multigrid,
  * and as the first guess of plain solvers (solver.h). The vectors are stored as v_i / sqrt(l_i), so
- * that x needs two passes over them.
+ * that x needs two passes over them. Where Mhat is hermitian and positive v_i and l_i are those of
+ * Mhat itself, x = sum_i v_i (v_i, r) / l_i needs no application, and there are no images.
  *
  * Shapes: fields of the operator's system, any ncomp; vectors in single, or half on level 0, in
  * blocks of up to 64 columns. Memory: qk_deflation_bytes. Cost of apply: one Mhat^+ and two passes
@@ -26,7 +27,7 @@
 typedef struct qk_deflation qk_deflation_t;
 
 /* Computes the vectors (params.prec: precision of the computation) and stores them in precision
- * `store`, QK_SINGLE or QK_HALF (12 components). params.accept = 0 means 0.005 here: the vectors
+ * `store`, QK_SINGLE or QK_HALF (of spinors and colour vectors). params.accept = 0 means 0.005 here: the vectors
  * need not be exact. If fewer than params.n converge, it uses those; QK_NOT_CONVERGED if none
  * does. Other errors as qk_lanczos. op, work: borrowed. */
 qk_status_t qk_deflation_create(qk_operator_t *op, qk_work_t *work,

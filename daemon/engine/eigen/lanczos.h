@@ -1,6 +1,7 @@
 /*
  * lanczos.h: lowest eigenvectors of Mhat^+ Mhat, on any level, of g5 M, or of the Laplacian. Those
- * of the first are the singular vectors of Mhat that its inverse amplifies most.
+ * of the first are the singular vectors of Mhat that its inverse amplifies most. Where Mhat is
+ * hermitian and positive, A is Mhat itself in place of Mhat^+ Mhat, and so are its eigenvalues.
  *
  * Thick-restart Lanczos (K. Wu and H. Simon, SIAM J. Matrix Anal. Appl. 22 (2000) 602) on blocks of
  * eight vectors, applied to a Chebyshev polynomial of A = Mhat^+ Mhat that is small on [window,

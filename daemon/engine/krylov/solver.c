@@ -184,6 +184,7 @@ static qk_status_t take_params(qk_solver_t *s, const qk_solver_params_t *params,
     if (p->method && !strcmp(methods[i]->name, p->method)) s->method = methods[i];
   if (!s->method) return no_such_method(p->method, err);
   if (p->nslot == 1 && s->method->of_one) s->method = s->method->of_one;
+  if (qk_operator_is_positive(s->op) && s->method->of_positive) s->method = s->method->of_positive;
   const int room = QK_COLUMNS_MAX / qk_geom_slices(s->dev->geom);
   const int most = room < QK_MAX_RHS ? room : QK_MAX_RHS;
   if (p->nslot < 1 || p->nslot > most)
@@ -198,6 +199,7 @@ static qk_status_t take_params(qk_solver_t *s, const qk_solver_params_t *params,
   if (p->gcr_keep < 0 || p->gcr_keep > QK_GCR_MAX)
     return qk_fail(err, QK_BAD_ARGUMENT, "gcr_keep = %d: must be 0 to %d", p->gcr_keep, QK_GCR_MAX);
   const bool precond = p->precond.apply != NULL;
+  if (p->reliable == 0 && !precond) p->reliable = s->method->reliable[p->inner];
   if (p->reliable == 0)
     p->reliable = precond ? preconditioned_reliable[p->inner] : default_reliable[p->inner];
   if (p->deflation && !precond) /* its vectors are in single, and take that much out at a time */

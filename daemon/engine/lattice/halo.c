@@ -10,10 +10,10 @@
 typedef struct halo_set {
   struct halo_set *next;
   qk_prec_t prec;
-  int nrhs, ncomp;
-  bool full, in_time; /* in_time: t too, else x, y, z alone */
-  bool by_messages;   /* some neighbour is not a peer */
-  size_t bytes[4];    /* of a face; 0 where nothing is exchanged */
+  int nrhs, ncomp, depth; /* depth: slices that a face has */
+  bool full, in_time;     /* in_time: t too, else x, y, z alone */
+  bool by_messages;       /* some neighbour is not a peer */
+  size_t bytes[4];        /* of a face; 0 where nothing is exchanged */
   /* Where a neighbour is a peer, send stands in its memory, and is its recv. */
   qk_spinor_t send[4][2], recv[4][2];
   bool peer[4][2];
@@ -170,19 +170,20 @@ static qk_status_t host_faces(qk_halo_t *halo, halo_set_t *s) {
   return status;
 }
 
-static qk_status_t set_create(qk_halo_t *halo, const qk_spinor_t *in, int ncomp, bool in_time,
-                              halo_set_t **set) {
+static qk_status_t set_create(qk_halo_t *halo, const qk_spinor_t *in, int ncomp, int depth,
+                              bool in_time, halo_set_t **set) {
   const qk_lattice_t *lat = &halo->dev->geom->lat;
   halo_set_t *s = qk_calloc(1, sizeof *s);
   if (!s) return QK_NO_MEMORY;
   s->prec = in->prec;
   s->nrhs = in->nrhs;
   s->ncomp = ncomp;
+  s->depth = depth;
   s->full = in->subset == QK_FULL;
   s->in_time = in_time;
   for (int mu = 0; mu < (in_time ? 4 : 3); mu++) {
     if (!lat->split[mu]) continue;
-    int64_t padded = (lat->face[mu] + QK_TILE - 1) / QK_TILE * QK_TILE;
+    int64_t padded = (lat->face[mu] + QK_TILE - 1) / QK_TILE * QK_TILE * depth;
     qk_spinor_t face = *in;
     face.data = NULL;
     face.ncomp = ncomp;
@@ -203,15 +204,15 @@ static qk_status_t set_create(qk_halo_t *halo, const qk_spinor_t *in, int ncomp,
 }
 
 /* Even and odd share buffers: only the label differs. */
-static qk_status_t set_for(qk_halo_t *halo, const qk_spinor_t *in, int ncomp, bool in_time,
-                           halo_set_t **set) {
+static qk_status_t set_for(qk_halo_t *halo, const qk_spinor_t *in, int ncomp, int depth,
+                           bool in_time, halo_set_t **set) {
   bool full = in->subset == QK_FULL;
   halo_set_t *s = halo->sets;
-  while (s && (s->prec != in->prec || s->nrhs != in->nrhs || s->ncomp != ncomp || s->full != full ||
-               s->in_time != in_time))
+  while (s && (s->prec != in->prec || s->nrhs != in->nrhs || s->ncomp != ncomp ||
+               s->depth != depth || s->full != full || s->in_time != in_time))
     s = s->next;
   if (!s) {
-    qk_status_t status = set_create(halo, in, ncomp, in_time, &s);
+    qk_status_t status = set_create(halo, in, ncomp, depth, in_time, &s);
     if (status) return status;
   }
   for (int mu = 0; mu < 4; mu++)
@@ -306,7 +307,7 @@ qk_status_t qk_halo_begin(qk_halo_t *halo, qk_hop_args_t *args) {
   if (!qk_halo_needed(halo)) return QK_OK;
   QK_ASSERT(!halo->active);
   halo_set_t *s;
-  qk_status_t status = set_for(halo, &args->in, 6, true, &s);
+  qk_status_t status = set_for(halo, &args->in, 6, 1, true, &s);
   if (status) return status;
   qk_pack_args_t pack = {.lat = args->lat,
                          .in_parity = args->in.subset,
@@ -322,7 +323,7 @@ qk_status_t qk_halo_begin(qk_halo_t *halo, qk_hop_args_t *args) {
 qk_status_t qk_halo_reserve_gauss(qk_halo_t *halo, const qk_spinor_t *in) {
   const int32_t *split = halo->dev->geom->lat.split;
   halo_set_t *s;
-  return split[0] || split[1] || split[2] ? set_for(halo, in, 12, false, &s) : QK_OK;
+  return split[0] || split[1] || split[2] ? set_for(halo, in, 12, 1, false, &s) : QK_OK;
 }
 
 qk_status_t qk_halo_begin_gauss(qk_halo_t *halo, qk_gauss_args_t *args) {
@@ -330,7 +331,7 @@ qk_status_t qk_halo_begin_gauss(qk_halo_t *halo, qk_gauss_args_t *args) {
   if (!split[0] && !split[1] && !split[2]) return QK_OK;
   QK_ASSERT(!halo->active);
   halo_set_t *s;
-  qk_status_t status = set_for(halo, &args->in, 12, false, &s);
+  qk_status_t status = set_for(halo, &args->in, 12, 1, false, &s);
   if (status) return status;
   qk_pack_args_t pack = {
       .lat = args->lat, .in_parity = QK_FULL, .whole = 1, .links = args->links, .in = args->in};
@@ -345,12 +346,33 @@ qk_status_t qk_halo_begin_coarse(qk_halo_t *halo, qk_coarse_args_t *args) {
   if (!qk_halo_needed(halo)) return QK_OK;
   QK_ASSERT(!halo->active);
   halo_set_t *s;
-  qk_status_t status = set_for(halo, &args->in, args->in.ncomp, true, &s);
+  qk_status_t status = set_for(halo, &args->in, args->in.ncomp, 1, true, &s);
   if (status) return status;
   qk_coarse_pack_args_t pack = {
       .lat = args->lat, .in_parity = args->in.subset, .in = args->in, .turns = s->turns};
   memcpy(pack.to, s->send, sizeof pack.to);
   status = dev->ops->coarse_pack(dev->ctx, &pack);
+  status = status ? status : start(halo, s);
+  memcpy(args->ghost, s->recv, sizeof args->ghost);
+  args->turns = s->turns;
+  return status;
+}
+
+qk_status_t qk_halo_begin_stag(qk_halo_t *halo, qk_stag_args_t *args) {
+  const qk_device_t *dev = halo->dev;
+  if (!qk_halo_needed(halo)) return QK_OK;
+  QK_ASSERT(!halo->active);
+  const int depth = qk_stag_depth(&args->links);
+  halo_set_t *s;
+  qk_status_t status = set_for(halo, &args->in, QK_COLOUR_COMPONENTS, depth, true, &s);
+  if (status) return status;
+  qk_stag_pack_args_t pack = {.lat = args->lat,
+                              .in_parity = args->in.subset,
+                              .depth = depth,
+                              .in = args->in,
+                              .turns = s->turns};
+  memcpy(pack.to, s->send, sizeof pack.to);
+  status = dev->ops->stag_pack(dev->ctx, &pack);
   status = status ? status : start(halo, s);
   memcpy(args->ghost, s->recv, sizeof args->ghost);
   args->turns = s->turns;

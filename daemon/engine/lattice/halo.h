@@ -4,8 +4,9 @@
  * begin packs the faces (U^+ applied by the sender where it holds the link), into the memory of
  * neighbours that are peers (peers.h), else for messages; the caller then launches the interior;
  * end waits for what arrives, ready for the boundary. Faces: half-spinors for the hop, whole
- * spinors for coarse operators and, across x, y, z, for Gaussian smearing; layout in cuda/ops.h
- * (qk_hop_args_t.ghost). Messages leave from device memory if MPI reads it, as on the CPU backend;
+ * spinors for coarse operators and, across x, y, z, for Gaussian smearing, colour vectors of one or
+ * three slices for the staggered hop; layout in cuda/ops.h (qk_hop_args_t.ghost) and
+ * cuda/stag_ops.h. Messages leave from device memory if MPI reads it, as on the CPU backend;
  * else they are staged through pinned host memory on queue 3.
  *
  * Buffers are allocated at the first exchange of a kind (precision, nrhs, parities, components)
@@ -33,6 +34,8 @@ qk_status_t qk_halo_reserve_gauss(qk_halo_t *halo, const qk_spinor_t *in);
 qk_status_t qk_halo_begin_gauss(qk_halo_t *halo, qk_gauss_args_t *args);
 /* Fills args->ghost with whole spinors; reads args->in. */
 qk_status_t qk_halo_begin_coarse(qk_halo_t *halo, qk_coarse_args_t *args);
+/* Fills args->ghost; reads args->in and whether there are long links. */
+qk_status_t qk_halo_begin_stag(qk_halo_t *halo, qk_stag_args_t *args);
 qk_status_t qk_halo_end(qk_halo_t *halo);
 
 #endif

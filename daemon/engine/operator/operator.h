@@ -104,6 +104,7 @@ typedef enum qk_adjoint {
   QK_ADJOINT_GAMMA5,    /* G5 M G5, Mhat^+ = G5 T_ee Mhat T_ee^-1 G5 */
   QK_ADJOINT_TWISTED,   /* the same with M, Mhat and T of the other flavour */
   QK_ADJOINT_EXCHANGED, /* the same as GAMMA5 with tau_1 G5, tau_1 exchanging two vectors */
+  QK_ADJOINT_ANTI,      /* hop^+ = -hop and T = T^+, a number: Mhat is hermitian and positive */
   QK_ADJOINT_PARTS      /* only hop^+ and T^+ are known */
 } qk_adjoint_t;
 
@@ -155,6 +156,11 @@ struct qk_operator {
  * address. */
 static inline void qk_flavours_set(const qk_operator_t *op, const uint8_t *minus) {
   op->flavours->minus = minus;
+}
+
+/* Mhat is hermitian and positive, so that nobody needs Mhat^+ Mhat. */
+static inline bool qk_operator_is_positive(const qk_operator_t *op) {
+  return op->adjoint == QK_ADJOINT_ANTI;
 }
 
 static inline qk_operator_t *qk_operator_base(qk_operator_t *op) {

@@ -38,7 +38,8 @@ static int64_t max(int64_t a, int64_t b) {
 
 /* ---- the finest level ------------------------------------------------------------------------ */
 
-/* Faces of a block that go to neighbouring ranks: both ways, two sides. components: of a site. */
+/* Faces of a block that go to neighbouring ranks: both ways, two sides. components: of a site of a
+ * face, with all slices. */
 static int64_t faces(const qk_geom_t *geom, qk_prec_t prec, int nrhs, int components) {
   int64_t sites = 0;
   for (int mu = 0; mu < 4; mu++)
@@ -90,7 +91,8 @@ static int64_t operator_faces(const qk_plan_input_t *in) {
     int columns = in->nslot * slices_of(in);
     if (p == QK_DOUBLE && slices_of(in) > 1 && columns < QK_PROPAGATOR_COLUMNS)
       columns = QK_PROPAGATOR_COLUMNS;
-    if (in->params->want[p]) bytes += faces(in->geom, (qk_prec_t)p, columns, 6);
+    if (in->params->want[p])
+      bytes += faces(in->geom, (qk_prec_t)p, columns, qk_action_faces(in->action));
   }
   return bytes;
 }
@@ -103,10 +105,16 @@ static qk_geom_t geom_of_fields(const qk_plan_input_t *in) {
   return geom;
 }
 
+/* CG on Mhat itself. */
+static bool plain_cg(const qk_plan_input_t *in) {
+  return in->method == QK_SOLVER_CG && in->action->adjoint == QK_ADJOINT_ANTI;
+}
+
 /* Fields of even sites that a method keeps, beside r and xi. Multigrid gives GCR its directions z
  * in half where its smoother has half, and they are kept so (solver.h: narrow). */
 static int64_t method_bytes(const qk_plan_input_t *in, const qk_geom_t *geom, int nslot) {
   const int64_t inner = field(geom, in->inner, nslot, QK_EVEN);
+  if (plain_cg(in)) return 2 * inner;
   if (in->method != QK_SOLVER_GCR) return (in->method == QK_SOLVER_CG ? 3 : 4) * inner;
   const bool narrow =
       in->mg && !qk_prec_scaled(in->inner) && qk_prec_scaled(in->mg->level[0].smoother_prec);
@@ -168,7 +176,7 @@ static int64_t solver_work(const qk_plan_input_t *in, const qk_geom_t *geom, int
   const int64_t updating = 2 * (compact ? 1 : beside) * half +
                            max(five ? full + beneath : beneath, (five ? 1 : 2) * full);
   const int64_t ending = five ? 2 * field(geom, QK_DOUBLE, measured, QK_FULL) : 0;
-  int64_t applying = (in->method == QK_SOLVER_CG && !five ? 2 : 1) * inner + more * inner;
+  int64_t applying = (in->method == QK_SOLVER_CG && !five && !plain_cg(in) ? 2 : 1) * inner + more * inner;
   if (wide_correction(in))
     applying = in->mg ? (3 + more) * single : max((1 + more) * inner, single);
   if (more && in->mg) {

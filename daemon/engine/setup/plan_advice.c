@@ -84,6 +84,7 @@ static bool propose_devices(advice_t *a, const qk_plan_input_t *input, const qk_
   int grid[4] = {0};
   if (choose_grid(input, given, tuning, n, grid, &err) != QK_OK) return false;
   if (qk_geom_part(input->geom->global, grid, first, &geom, &err) != QK_OK) return false;
+  geom.ncomp = input->geom->ncomp;
   in.geom = &geom;
   if (input->mg != NULL) {
     mg = *given;

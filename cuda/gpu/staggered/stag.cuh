@@ -1,0 +1,106 @@
+/*
+ * gpu/staggered/stag.cuh: launches of the staggered hop for one storage type. Each stag_*.cu
+ * instantiates it for its type. The arguments have been checked (stag_args.h). A thread has one
+ * lane (place.cuh).
+ */
+#ifndef QK_CUDA_GPU_STAG_CUH
+#define QK_CUDA_GPU_STAG_CUH
+
+#include "cuda/body/stag.h"
+#include "cuda/gpu/place.cuh"
+
+namespace QK_NS {
+
+/* Blocks of hop_threads that should be resident on a multiprocessor: registers for loads in flight
+ * against threads to hide latency. */
+template <class S> constexpr int stag_resident = sizeof(S) == 8 ? 4 : 6;
+
+template <class S> struct stag_job {
+  qk_stag_args_t a;
+  stag_numbers<real<S>> num;
+  walk sites;
+  thread_layout threads;
+};
+
+struct stag_pack_job {
+  qk_stag_pack_args_t a;
+  thread_layout threads;
+};
+
+template <class S, bool LONG, stag_mode MODE>
+__global__ void __launch_bounds__(hop_threads, stag_resident<S>)
+    stag_kernel(const __grid_constant__ stag_job<S> job) {
+  const thread_place p = job.threads.place(blockIdx.x, threadIdx.x);
+  if (p.n >= job.sites.nwork) return;
+  const site_pos here = site_at(job.a.lat, job.sites, p.n);
+  const stag_one at = stag_one::with_lane(here, job.a.out.ntile, p.tile, p.lane);
+  stag_body<stag_one, S, LONG, MODE>{job.a, job.num, at, here.parity}.run();
+}
+
+/* blockIdx.y: 2 * mu + ahead */
+template <class S>
+__global__ void __launch_bounds__(hop_threads)
+    stag_pack_kernel(const __grid_constant__ stag_pack_job job) {
+  const int mu = (int)blockIdx.y / 2, ahead = (int)blockIdx.y % 2;
+  if (job.a.to[mu][ahead].data == nullptr) return;
+  const thread_place p = job.threads.place(blockIdx.x, threadIdx.x);
+  if (p.n >= stag_pack_sites(job.a, mu)) return;
+  stag_pack_lanes<S>(job.a, mu, ahead, p.n, p.tile, p.lane);
+}
+
+/* In the order of the Wilson hop (gpu/wilson/hop.cuh: hop_sites). */
+inline walk stag_walk(const qk_stag_args_t &a) {
+  const int slice[4] = {a.lat.l[0], a.lat.l[1], a.lat.l[2], 1};
+  walk w =
+      a.out.ntile > 0 ? walk_in_rows(a.lat, a.out_parity) : walk_over(a.lat, a.out_parity, slice);
+  w.backwards = a.out_parity == QK_EVEN;
+  return w;
+}
+
+template <class S, bool LONG> void stag_start(const stag_job<S> &job, cudaStream_t stream) {
+  const unsigned blocks = blocks_for(job.sites.nwork, job.threads);
+  switch (stag_mode_of(job.a)) {
+  case STAG_WHOLE:
+    stag_kernel<S, LONG, STAG_WHOLE><<<blocks, hop_threads, 0, stream>>>(job);
+    break;
+  case STAG_SPLIT:
+    stag_kernel<S, LONG, STAG_SPLIT><<<blocks, hop_threads, 0, stream>>>(job);
+    break;
+  case STAG_MASKED:
+    stag_kernel<S, LONG, STAG_MASKED><<<blocks, hop_threads, 0, stream>>>(job);
+    break;
+  }
+}
+
+template <class S> qk_status_t stag_launch(qk_ops_ctx_t *ctx, const qk_stag_args_t &a) {
+  const walk sites = stag_walk(a);
+  const stag_job<S> job = {a, stag_numbers_of<real<S>>(a), sites, layout_of(a.out, sites.nwork)};
+  cudaStream_t stream = qk_gpu(ctx)->stream[0];
+  if (a.links.naik.data != nullptr)
+    stag_start<S, true>(job, stream);
+  else
+    stag_start<S, false>(job, stream);
+  return qk_gpu_launched(ctx, "stag");
+}
+
+template <class S> qk_status_t stag_pack_launch(qk_ops_ctx_t *ctx, const qk_stag_pack_args_t &a) {
+  int sites = 0;
+  for (int mu = 0; mu < 4; mu++)
+    if ((a.to[mu][0].data != nullptr || a.to[mu][1].data != nullptr) &&
+        stag_pack_sites(a, mu) > sites)
+      sites = stag_pack_sites(a, mu);
+  if (sites == 0) return QK_OK;
+  const stag_pack_job job = {a, layout_of(a.in, sites)};
+  const dim3 grid(blocks_for(sites, job.threads), 8);
+  stag_pack_kernel<S><<<grid, hop_threads, 0, qk_gpu(ctx)->stream[0]>>>(job);
+  return qk_gpu_launched(ctx, "stag_pack");
+}
+
+#define X(name, type, bytes, scaled)                                                               \
+  extern template qk_status_t stag_launch<type>(qk_ops_ctx_t *, const qk_stag_args_t &);           \
+  extern template qk_status_t stag_pack_launch<type>(qk_ops_ctx_t *, const qk_stag_pack_args_t &);
+QK_STORAGES(X)
+#undef X
+
+} // namespace QK_NS
+#endif
