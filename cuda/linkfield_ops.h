@@ -71,6 +71,42 @@ typedef struct qk_link_smear_args {
   const double *side[4][4], *top[4][4];
 } qk_link_smear_args_t;
 
+/* One stage of fat links: sums over paths from x to x + mu.
+ *
+ *   out(x) = own U_mu(x) + weight [ sum_nu staples_nu(T_nu) + straight sum_{nu != mu} P_nu ]
+ *   staples_nu(T) = U_nu(x) T(x+nu) U_nu(x+mu)^+  +  U_nu(x-nu)^+ T(x-nu) U_nu(x-nu+mu)
+ *   P_nu = U_nu(x) U_nu(x+nu) U_mu(x+2nu) U_nu(x+nu+mu)^+ U_nu(x+mu)^+  +  the same with -nu
+ *
+ * over the nu for which top[nu] has data. top[nu] and out have a matrix a site, as the first
+ * direction of a field; the data of direction mu of a field u are such, from u.data + mu * 36 n
+ * (n: cuda/types.h). They may have another halo than u. Halos of u, which are 2 wide for P_nu, and
+ * of top must hold; that of out is left. out is neither in u nor a top. */
+typedef struct qk_link_paths_args {
+  qk_lattice_t lat;
+  qk_linkfield_t u;
+  int32_t mu;
+  double own, weight, straight;
+  qk_linkfield_t top[4], out;
+} qk_link_paths_args_t;
+
+/* out_mu(x) = factor U_mu(x) U_mu(x+mu) U_mu(x+2mu), local links, all four directions. The halo of
+ * u, which must be 2 wide where split, must hold; out is not u and may have another halo. */
+typedef struct qk_link_long_args {
+  qk_lattice_t lat;
+  qk_linkfield_t u, out;
+  double factor;
+} qk_link_long_args_t;
+
+/* out = A (A^+ A)^(-1/2) of each local link A of u: the matrix of U(3) next to it. out may be u,
+ * and may have another halo. Synchronous. *singular: the first link, as 4 s + mu with s the
+ * lexicographic index of its local site, whose smallest singular value is below 1e-14 of the
+ * largest or that is not finite, or -1; such links become NaN. */
+typedef struct qk_link_project_args {
+  qk_lattice_t lat;
+  qk_linkfield_t u, out;
+  int64_t *singular; /* of the host */
+} qk_link_project_args_t;
+
 /* Local links of the first so many directions, where the lattice is not split the whole field: unit
  * matrices, or drawn from the Haar measure. */
 typedef struct qk_link_start_args {

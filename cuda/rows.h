@@ -66,6 +66,9 @@
   X(link_start, qk_link_start_args_t)                                                              \
   X(link_update, qk_link_update_args_t)                                                            \
   X(link_smear, qk_link_smear_args_t)                                                              \
+  X(link_paths, qk_link_paths_args_t)                                                              \
+  X(link_long, qk_link_long_args_t)                                                                \
+  X(link_project, qk_link_project_args_t)                                                          \
   X(link_sums, qk_link_sums_args_t)                                                                \
   X(fix_relax, qk_fix_relax_args_t)                                                                \
   X(fix_sums, qk_fix_sums_args_t)                                                                  \

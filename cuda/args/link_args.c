@@ -105,6 +105,58 @@ qk_status_t qk_args_link_smear(qk_ops_ctx_t *ctx, const qk_link_smear_args_t *a)
   return QK_OK;
 }
 
+/* What reads U_mu two sites away. */
+static qk_status_t check_reach(qk_ops_ctx_t *ctx, const char *call, const qk_lattice_t *lat,
+                               const qk_linkfield_t *u) {
+  if (u->halo < 2 && is_split(lat))
+    return BAD("%s: halo = %d: 2 for links two sites away", call, u->halo);
+  return QK_OK;
+}
+
+/* Whether p is among the links of a field of four directions. */
+static int is_inside(const qk_linkfield_t *u, const double *p) {
+  const uintptr_t first = (uintptr_t)u->data;
+  const int64_t sites = (int64_t)u->e[0] * u->e[1] * u->e[2] * u->e[3];
+  return (uintptr_t)p >= first && (uintptr_t)p < first + sizeof(double) * 72 * (size_t)sites;
+}
+
+qk_status_t qk_args_link_paths(qk_ops_ctx_t *ctx, const qk_link_paths_args_t *a) {
+  qk_status_t status = qk_args_linkfield(ctx, "link paths", &a->lat, &a->u);
+  if (status == QK_OK) status = qk_args_linkfield(ctx, "link paths", &a->lat, &a->out);
+  if (status == QK_OK && a->straight != 0) status = check_reach(ctx, "link paths", &a->lat, &a->u);
+  if (status != QK_OK) return status;
+  if (a->mu < 0 || a->mu > 3) return BAD("link paths: mu = %d: 0 to 3", a->mu);
+  if (is_inside(&a->u, a->out.data)) return BAD("link paths: out has memory of u");
+  for (int nu = 0; nu < 4; nu++) {
+    if (a->top[nu].data == NULL) continue;
+    if (nu == a->mu) return BAD("link paths: top[%d]: there are no staples along mu", nu);
+    if (a->top[nu].data == a->out.data) return BAD("link paths: top[%d] has the memory of out", nu);
+    status = qk_args_linkfield(ctx, "link paths", &a->lat, &a->top[nu]);
+    if (status != QK_OK) return status;
+  }
+  return QK_OK;
+}
+
+qk_status_t qk_args_link_long(qk_ops_ctx_t *ctx, const qk_link_long_args_t *a) {
+  qk_status_t status = qk_args_linkfield(ctx, "link long", &a->lat, &a->u);
+  if (status == QK_OK) status = qk_args_linkfield(ctx, "link long", &a->lat, &a->out);
+  if (status != QK_OK) return status;
+  if (a->out.data == a->u.data) return BAD("link long: out has the memory of u");
+  return check_reach(ctx, "link long", &a->lat, &a->u);
+}
+
+qk_status_t qk_args_link_project(qk_ops_ctx_t *ctx, const qk_link_project_args_t *a) {
+  qk_status_t status = qk_args_linkfield(ctx, "link project", &a->lat, &a->u);
+  if (status == QK_OK) status = qk_args_linkfield(ctx, "link project", &a->lat, &a->out);
+  if (status != QK_OK) return status;
+  if (a->singular == NULL) return BAD("link project: singular is missing");
+  if (a->out.data == a->u.data && a->out.halo != a->u.halo)
+    return BAD("link project: halo of out = %d: %d as that of u", a->out.halo, a->u.halo);
+  if (8 * (int64_t)a->lat.vcb > INT32_MAX)
+    return BAD("link project: vcb = %d: over 2^31 - 1 local links", a->lat.vcb);
+  return QK_OK;
+}
+
 /* What the calls of gauge fixing have in common. */
 static qk_status_t check_fix(qk_ops_ctx_t *ctx, const char *call, const qk_lattice_t *lat,
                              const qk_linkfield_t *u, const double *g, int directions) {

@@ -19,6 +19,9 @@ qk_status_t qk_args_linkfield(qk_ops_ctx_t *ctx, const char *call, const qk_latt
 qk_status_t qk_args_link_copy(qk_ops_ctx_t *ctx, const qk_link_copy_args_t *args);
 qk_status_t qk_args_link_box(qk_ops_ctx_t *ctx, const qk_link_box_args_t *args);
 qk_status_t qk_args_link_smear(qk_ops_ctx_t *ctx, const qk_link_smear_args_t *args);
+qk_status_t qk_args_link_paths(qk_ops_ctx_t *ctx, const qk_link_paths_args_t *args);
+qk_status_t qk_args_link_long(qk_ops_ctx_t *ctx, const qk_link_long_args_t *args);
+qk_status_t qk_args_link_project(qk_ops_ctx_t *ctx, const qk_link_project_args_t *args);
 qk_status_t qk_args_link_sums(qk_ops_ctx_t *ctx, const qk_link_sums_args_t *args);
 qk_status_t qk_args_link_start(qk_ops_ctx_t *ctx, const qk_link_start_args_t *args);
 qk_status_t qk_args_link_update(qk_ops_ctx_t *ctx, const qk_link_update_args_t *args);

@@ -1,6 +1,6 @@
 /*
- * bench_smear: one step of Gaussian smearing of a block, and one of each kind of link smearing,
- * beside a plain copy measured in the same run. GB/s count each field, and each link, once for
+ * bench_smear: one step of Gaussian smearing of a block, one of each kind of link smearing, and the
+ * stages of fat links, beside a plain copy measured in the same run. GB/s count each field, and each link, once for
  * reading and once for writing. Links are random (hot): what smearing has most work with.
  */
 #include <stdio.h>
@@ -21,6 +21,16 @@ static void run_gauss(const bench_t *b, void *arg) {
 }
 static void run_links(const bench_t *b, void *arg) {
   bench_must(b, b->ops->link_smear(b->ctx, arg), "link_smear");
+}
+
+static void run_paths(const bench_t *b, void *arg) {
+  bench_must(b, b->ops->link_paths(b->ctx, arg), "link_paths");
+}
+static void run_long(const bench_t *b, void *arg) {
+  bench_must(b, b->ops->link_long(b->ctx, arg), "link_long");
+}
+static void run_project(const bench_t *b, void *arg) {
+  bench_must(b, b->ops->link_project(b->ctx, arg), "link_project");
 }
 
 /* ---- Gaussian smearing ---- */
@@ -105,6 +115,27 @@ static void bench_links(const bench_t *b, const settings_t *s, const qk_linkfiel
   b->ops->free(b->ctx, out.data);
 }
 
+/* For one direction A and B are made three times, F once (daemon/engine/gauge/fat/fat_links.h). */
+static void bench_fat(const bench_t *b, const settings_t *s, const qk_linkfield_t *u) {
+  static const char *const name[] = {"fat A", "fat B", "fat F, fat7", "fat F"};
+  static const unsigned along[] = {2, 6, 14, 14};
+  qk_linkfield_t out = random_links(b);
+  const double one = 2.0 * (double)b->volume * 18 * sizeof(double);
+  int64_t singular;
+  for (int i = 0; i < 4; i++) {
+    qk_link_paths_args_t a = {
+        .lat = b->lat, .u = *u, .own = 0.3, .weight = 1, .straight = i == 3, .out = out};
+    for (int nu = 1; nu < 4; nu++)
+      if (along[i] >> nu & 1) a.top[nu] = *u;
+    bench_show(b, s->json, name[i], QK_DOUBLE, 1, one, bench_measure(b, run_paths, &a));
+  }
+  qk_link_long_args_t l = {.lat = b->lat, .u = *u, .out = out, .factor = 1};
+  bench_show(b, s->json, "long links", QK_DOUBLE, 4, 4 * one, bench_measure(b, run_long, &l));
+  qk_link_project_args_t p = {.lat = b->lat, .u = *u, .out = out, .singular = &singular};
+  bench_show(b, s->json, "to U(3)", QK_DOUBLE, 4, 4 * one, bench_measure(b, run_project, &p));
+  b->ops->free(b->ctx, out.data);
+}
+
 static const char usage[] =
     "usage: bench_smear [--backend cpu|cuda|auto] [--dims XxYxZxT] [--precision "
     "double,single,half]\n"
@@ -130,6 +161,7 @@ int main(int argc, char **argv) {
   qk_linkfield_t u = random_links(&b);
   bench_gauss(&b, &s, &u);
   bench_links(&b, &s, &u);
+  bench_fat(&b, &s, &u);
   b.ops->free(b.ctx, u.data);
   bench_close(&b);
   return 0;

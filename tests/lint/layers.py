@@ -37,6 +37,7 @@ rooms('daemon/engine', {'daemon/comm', 'cuda', 'daemon/base', 'proto'}, {
     'launch': '',
     'gauge': 'lattice',
     'gauge/fix': 'gauge lattice',
+    'gauge/fat': 'gauge lattice',
     'operator': 'lattice',
     'action': 'operator gauge lattice',
     'action/wilson': 'action operator gauge lattice',

@@ -1,8 +1,8 @@
 /*
- * The Markov chain on several ranks: every grid must give the bits that one rank gives, and a
- * halo that is the neighbours' links. Run under mpirun with any number of ranks; exits 0 when
- * every check held on every rank. The backend is QK_BACKEND (default cpu); ranks share a GPU
- * where there are too few.
+ * The Markov chain and fat links on several ranks: every grid must give the bits that one rank
+ * gives, and a halo that is the neighbours' links. Run under mpirun with any number of ranks;
+ * exits 0 when every check held on every rank. The backend is QK_BACKEND (default cpu); ranks share
+ * a GPU where there are too few.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +10,7 @@
 
 #include "daemon/base/mem.h"
 #include "daemon/engine/gauge/evolve.h"
+#include "daemon/engine/gauge/fat/fat_links.h"
 #include "daemon/engine/gauge/gauge.h"
 #include "daemon/engine/lattice/peers.h"
 
@@ -74,6 +75,43 @@ static void compare_halo(const qk_gaugefield_t *f, const double *whole) {
   qk_free(held);
 }
 
+/* Local links must be those of `whole`. */
+static void compare_local(const qk_geom_t *geom, const double *links, const double *whole) {
+  const int *l = geom->lat.l;
+  int differ = 0;
+  for (int64_t site = 0; site < geom->local_volume; site++) {
+    int x[4];
+    int64_t rest = site;
+    for (int mu = 0; mu < 4; mu++) {
+      x[mu] = geom->lat.offset[mu] + (int)(rest % l[mu]);
+      rest /= l[mu];
+    }
+    differ += memcmp(links + SITE * site, link_at(whole, geom->global, x), SITE * 8) != 0;
+  }
+  CHECK(differ == 0, "links of %d sites differ", differ);
+}
+
+/* whole: fat and long links of asqtad, then of HISQ, of all sites; as in evolve. */
+static void fatten(const qk_gaugefield_t *f, bool compare, double *whole[4]) {
+  const qk_fat_recipe_t recipe[2] = {{.kind = QK_FAT_ASQTAD, .u0 = 0.9},
+                                     {.kind = QK_FAT_HISQ, .epsilon = -0.1}};
+  const qk_geom_t *geom = f->dev->geom;
+  double *links = qk_malloc((size_t)geom->local_volume * SITE * sizeof *links);
+  for (int i = 0; i < 4; i += 2) {
+    qk_gaugefield_t *wide, *made[2];
+    must(qk_gaugefield_create(f->dev, QK_FAT_HALO, &wide), "create");
+    must(qk_gaugefield_copy(wide, f), "copy");
+    must(qk_fat_links(wide, &recipe[i / 2], &made[0], &made[1], NULL), "fat links");
+    for (int k = 0; k < 2; k++) {
+      must(qk_gaugefield_export(made[k], compare ? links : whole[i + k]), "export");
+      if (compare) compare_local(geom, links, whole[i + k]);
+      qk_gaugefield_destroy(made[k]);
+    }
+    qk_gaugefield_destroy(wide);
+  }
+  qk_free(links);
+}
+
 static void open_device(qk_comm_t *comm, const qk_geom_t *geom, qk_device_t *dev) {
   const char *name = getenv("QK_BACKEND");
   const qk_ops_t *ops = qk_ops_by_name(name ? name : "cpu");
@@ -83,9 +121,10 @@ static void open_device(qk_comm_t *comm, const qk_geom_t *geom, qk_device_t *dev
   must(qk_device_init(dev, ops, ctx, geom), "device");
 }
 
-/* Two sweeps from a hot start. `whole`: links of all sites, given where compare, else filled. */
+/* Two sweeps from a hot start. `whole`: links of all sites, given where compare, else filled; fat:
+ * of fatten. */
 static void evolve(qk_comm_t *comm, const struct chain *c, bool compare, double *whole,
-                   double plane[7], uint64_t *digest) {
+                   double *fat[4], double plane[7], uint64_t *digest) {
   const qk_evolve_params_t p = {.beta = c->beta, .c1 = c->c1, .or_per_hb = 1, .seed = 12};
   qk_geom_t geom;
   qk_gaugefield_t *f, *narrow;
@@ -115,6 +154,7 @@ static void evolve(qk_comm_t *comm, const struct chain *c, bool compare, double 
     memcpy(whole, links, (size_t)geom.volume * SITE * sizeof *whole);
   }
   qk_free(links);
+  fatten(f, compare, fat);
   qk_gaugefield_destroy(f);
   qk_peers_destroy(&dev);
   qk_device_fini(&dev);
@@ -124,16 +164,18 @@ static void evolve(qk_comm_t *comm, const struct chain *c, bool compare, double 
 /* All ways to split each direction at most in two. */
 static void on_all_grids(qk_comm_t *comm, qk_comm_t *self, const struct chain *c) {
   const int *d = c->dims;
-  double *whole = qk_malloc((size_t)d[0] * d[1] * d[2] * d[3] * SITE * sizeof *whole);
+  const size_t bytes = (size_t)d[0] * d[1] * d[2] * d[3] * SITE * sizeof(double);
+  double *whole = qk_malloc(bytes), *fat[4];
+  for (int i = 0; i < 4; i++) fat[i] = qk_malloc(bytes);
   double want[7] = {0}, got[7] = {0};
   uint64_t one, many;
   int tried = 0;
-  evolve(self, c, false, whole, want, &one);
+  evolve(self, c, false, whole, fat, want, &one);
   for (int split = 0; split < 16; split++) {
     const int grid[4] = {1 + split % 2, 1 + split / 2 % 2, 1 + split / 4 % 2, 1 + split / 8};
     if (grid[0] * grid[1] * grid[2] * grid[3] != qk_comm_size(comm)) continue;
     must(qk_comm_set_grid(comm, grid, NULL), "grid");
-    evolve(comm, c, true, whole, got, &many);
+    evolve(comm, c, true, whole, fat, got, &many);
     CHECK(many == one, "c1 %g, grid %dx%dx%dx%d: %016lx and %016lx", c->c1, grid[0], grid[1],
           grid[2], grid[3], (unsigned long)many, (unsigned long)one);
     for (int k = 0; k < 7; k++)
@@ -142,6 +184,7 @@ static void on_all_grids(qk_comm_t *comm, qk_comm_t *self, const struct chain *c
     tried++;
   }
   CHECK(tried > 0, "no grid for %d ranks", qk_comm_size(comm));
+  for (int i = 0; i < 4; i++) qk_free(fat[i]);
   qk_free(whole);
 }
 

@@ -32,8 +32,9 @@ static void file_remove(const char *folder, const char *name) {
   unlink(path);
 }
 
-double *smear_oracle(const qk_rig_t *rig, const char *spec, const double *links,
-                     const double *source, size_t reals) {
+/* script: in tests/ref */
+static double *run_oracle(const qk_rig_t *rig, const char *script, const char *spec,
+                          const double *links, const double *source, size_t reals) {
   const char *root = getenv("QK_SOURCE_ROOT"), *python = getenv("QK_PYTHON");
   const int *l = rig->geom.global;
   char folder[] = "/tmp/qk-smear-XXXXXX", command[1024], with[512] = "";
@@ -44,10 +45,9 @@ double *smear_oracle(const qk_rig_t *rig, const char *spec, const double *links,
     file_io(folder, "source", (double *)source, rig_reals(rig), true);
     snprintf(with, sizeof with, "%s/source", folder);
   }
-  snprintf(command, sizeof command,
-           "%s %s/tests/ref/smear_ref.py %s %dx%dx%dx%d %s/links %s %s/out",
-           python ? python : "/usr/bin/python3", root ? root : ".", spec, l[0], l[1], l[2], l[3],
-           folder, with, folder);
+  snprintf(command, sizeof command, "%s %s/tests/ref/%s %s %dx%dx%dx%d %s/links %s %s/out",
+           python ? python : "/usr/bin/python3", root ? root : ".", script, spec, l[0], l[1], l[2],
+           l[3], folder, with, folder);
   cr_assert_eq(system(command), 0, "%s", command);
   file_io(folder, "out", out, reals, false);
   file_remove(folder, "links");
@@ -55,6 +55,15 @@ double *smear_oracle(const qk_rig_t *rig, const char *spec, const double *links,
   file_remove(folder, "out");
   rmdir(folder);
   return out;
+}
+
+double *smear_oracle(const qk_rig_t *rig, const char *spec, const double *links,
+                     const double *source, size_t reals) {
+  return run_oracle(rig, "smear_ref.py", spec, links, source, reals);
+}
+
+double *fat_oracle(const qk_rig_t *rig, const char *spec, const double *links, size_t reals) {
+  return run_oracle(rig, "fat_ref.py", spec, links, NULL, reals);
 }
 
 /* ---- the engine ---- */
@@ -115,13 +124,17 @@ double *smear_rotation(const qk_rig_t *rig, uint64_t seed) {
 }
 
 void smear_rotate_links(const qk_rig_t *rig, const double *rotation, double *links) {
+  smear_rotate_paths(rig, rotation, 1, links);
+}
+
+void smear_rotate_paths(const qk_rig_t *rig, const double *rotation, int length, double *links) {
   const int *l = rig->geom.global;
   const matrix_t *g = (const matrix_t *)rotation;
   matrix_t *u = (matrix_t *)links;
   for (int64_t n = 0; n < rig->geom.volume; n++) {
     int64_t stride = 1;
     for (int mu = 0; mu < 4; mu++) {
-      const int64_t x = n / stride % l[mu], to = n + ((x + 1) % l[mu] - x) * stride;
+      const int64_t x = n / stride % l[mu], to = n + ((x + length) % l[mu] - x) * stride;
       matrix_t old;
       memcpy(old, u[4 * n + mu], sizeof old);
       for (int i = 0; i < 3; i++)

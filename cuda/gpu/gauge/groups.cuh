@@ -9,17 +9,18 @@
 namespace QK_NS {
 namespace {
 
-constexpr int threads = 128;
+constexpr int group_threads = 128;
 
 template <class F>
-__global__ void __launch_bounds__(threads, F::blocks)
+__global__ void __launch_bounds__(group_threads, F::blocks)
     group_kernel(int n, const __grid_constant__ F body) {
-  const int w = (int)(blockIdx.x * threads + threadIdx.x);
+  const int w = (int)(blockIdx.x * group_threads + threadIdx.x);
   if (w < n) body.group(w);
 }
 
 template <class F> qk_status_t each_group(qk_ops_ctx_t *ctx, int n, const F &body) {
-  group_kernel<<<(n + threads - 1) / threads, threads, 0, qk_gpu(ctx)->stream[0]>>>(n, body);
+  const int groups = (n + group_threads - 1) / group_threads;
+  group_kernel<<<groups, group_threads, 0, qk_gpu(ctx)->stream[0]>>>(n, body);
   return qk_gpu_launched(ctx, "link update");
 }
 

@@ -7,9 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/kernels/hop_kit.h"
-
-typedef double complex matrix_t[3][3];
+#include "tests/kernels/links/links_kit.h"
 
 static const int whole[4] = {0, 0, 0, 0};
 static const int extents[][4] = {{4, 6, 2, 8}, {2, 2, 2, 2}, {6, 2, 4, 4}};
@@ -22,39 +20,11 @@ typedef struct field {
   matrix_t *links, *turn; /* host: [site][mu], [site] */
 } field_t;
 
-static void copy_in(const kit_t *kit, const qk_linkfield_t *to, int directions, const void *from) {
-  const size_t bytes = (size_t)kit->volume * (size_t)directions * sizeof(matrix_t);
-  double *sites = kit_alloc(kit, bytes);
-  const qk_link_copy_args_t a = {
-      .lat = kit->lat, .u = *to, .directions = directions, .sites = sites, .n = kit->volume};
-  kit_must(kit, kit->ops->copy(kit->ctx, sites, from, bytes, QK_COPY_TO_DEVICE, 0), "copy");
-  kit_must(kit, kit->ops->link_import(kit->ctx, &a), "link_import");
-  kit_must(kit, kit->ops->queue_sync(kit->ctx, 0), "queue_sync");
-  kit_free(kit, sites);
-}
-
-static matrix_t *copy_out(const kit_t *kit, const qk_linkfield_t *from, int directions) {
-  const size_t bytes = (size_t)kit->volume * (size_t)directions * sizeof(matrix_t);
-  double *sites = kit_alloc(kit, bytes);
-  matrix_t *to = malloc(bytes);
-  const qk_link_copy_args_t a = {
-      .lat = kit->lat, .u = *from, .directions = directions, .sites = sites, .n = kit->volume};
-  kit_must(kit, kit->ops->link_export(kit->ctx, &a), "link_export");
-  kit_must(kit, kit->ops->copy(kit->ctx, to, sites, bytes, QK_COPY_TO_HOST, 0), "copy");
-  kit_must(kit, kit->ops->queue_sync(kit->ctx, 0), "queue_sync");
-  kit_free(kit, sites);
-  return to;
-}
-
 static void make(field_t *f) {
-  const size_t bytes = (size_t)f->kit.volume * sizeof(matrix_t);
-  f->u = f->g = (qk_linkfield_t){.halo = 1};
-  memcpy(f->u.e, f->kit.lat.l, sizeof f->u.e);
-  memcpy(f->g.e, f->kit.lat.l, sizeof f->g.e);
-  f->u.data = kit_alloc(&f->kit, 4 * bytes);
-  f->g.data = kit_alloc(&f->kit, bytes);
-  copy_in(&f->kit, &f->u, 4, f->links);
-  copy_in(&f->kit, &f->g, 1, f->turn);
+  f->u = links_field(&f->kit, 4);
+  f->g = links_field(&f->kit, 1);
+  links_copy_in(&f->kit, &f->u, 4, f->links);
+  links_copy_in(&f->kit, &f->g, 1, f->turn);
 }
 
 static void open_field(field_t *f, const int dims[4]) {
@@ -77,23 +47,6 @@ static void close_field(field_t *f) {
 
 /* ---- plain loops ---- */
 
-static int64_t step(const kit_t *kit, int64_t n, int mu, int by) {
-  int64_t stride = 1;
-  for (int nu = 0; nu < mu; nu++) stride *= kit->lat.l[nu];
-  const int l = kit->lat.l[mu];
-  const int64_t x = n / stride % l;
-  return n + ((x + by + l) % l - x) * stride;
-}
-
-static int parity_of(const kit_t *kit, int64_t n) {
-  int sum = 0;
-  for (int mu = 0; mu < 4; mu++) {
-    sum += (int)(n % kit->lat.l[mu]);
-    n /= kit->lat.l[mu];
-  }
-  return sum & 1;
-}
-
 /* a u b^+ */
 static void sandwich(const matrix_t a, const matrix_t u, const matrix_t b, matrix_t out) {
   for (int i = 0; i < 3; i++)
@@ -105,7 +58,7 @@ static void sandwich(const matrix_t a, const matrix_t u, const matrix_t b, matri
 }
 
 static void transformed(const field_t *f, int64_t n, int mu, matrix_t out) {
-  sandwich(f->turn[n], f->links[4 * n + mu], f->turn[step(&f->kit, n, mu, 1)], out);
+  sandwich(f->turn[n], f->links[4 * n + mu], f->turn[links_step(&f->kit, n, mu, 1)], out);
 }
 
 /* w of linkfield_ops.h */
@@ -114,7 +67,7 @@ static void around(const field_t *f, int64_t n, int directions, matrix_t w) {
   for (int mu = 0; mu < directions; mu++) {
     matrix_t forward, backward;
     transformed(f, n, mu, forward);
-    transformed(f, step(&f->kit, n, mu, -1), mu, backward);
+    transformed(f, links_step(&f->kit, n, mu, -1), mu, backward);
     for (int i = 0; i < 3; i++)
       for (int j = 0; j < 3; j++) w[i][j] += forward[i][j] + conj(backward[j][i]);
   }
@@ -145,15 +98,6 @@ static void plain_relax(field_t *f, int64_t n, int directions, double omega) {
   }
 }
 
-static double distance(const matrix_t *a, const matrix_t *b, int64_t n) {
-  double most = 0;
-  for (int64_t i = 0; i < 9 * n; i++) {
-    const double d = cabs(((const double complex *)a)[i] - ((const double complex *)b)[i]);
-    if (!(d <= most)) most = d;
-  }
-  return most;
-}
-
 /* ---- tests ---- */
 
 static void relax(const field_t *f, int directions, int parity, double omega) {
@@ -175,10 +119,10 @@ Test(fix_kernels, relax_as_plain_loops) {
       for (int i = 0; i < 6; i++) {
         relax(&f, directions, i & 1, omegas[i / 2]);
         for (int64_t n = 0; n < f.kit.volume; n++)
-          if (parity_of(&f.kit, n) == (i & 1)) plain_relax(&f, n, directions, omegas[i / 2]);
+          if (links_parity(&f.kit, n) == (i & 1)) plain_relax(&f, n, directions, omegas[i / 2]);
       }
-      matrix_t *got = copy_out(&f.kit, &f.g, 1);
-      const double off = distance(got, f.turn, f.kit.volume);
+      matrix_t *got = links_copy_out(&f.kit, &f.g, 1);
+      const double off = links_distance(got, f.turn, f.kit.volume);
       cr_expect(off < 1e-13, "lattice %d, %d directions: off by %g", e, directions, off);
       free(got);
       close_field(&f);
@@ -222,8 +166,8 @@ Test(fix_kernels, transform_links_as_plain_loops) {
     matrix_t *want = malloc((size_t)f.kit.volume * 4 * sizeof *want);
     for (int64_t n = 0; n < 4 * f.kit.volume; n++) transformed(&f, n / 4, (int)(n % 4), want[n]);
     kit_must(&f.kit, f.kit.ops->fix_rotate(f.kit.ctx, &a), "fix_rotate");
-    matrix_t *got = copy_out(&f.kit, &f.u, 4);
-    const double off = distance(got, want, 4 * f.kit.volume);
+    matrix_t *got = links_copy_out(&f.kit, &f.u, 4);
+    const double off = links_distance(got, want, 4 * f.kit.volume);
     cr_expect(off < 1e-14, "lattice %d: off by %g", e, off);
     free(got);
     free(want);
@@ -236,8 +180,8 @@ static void all_of_it(field_t *f, matrix_t **g, matrix_t **u) {
   for (int i = 0; i < 6; i++) relax(f, 4, i & 1, 1.7);
   const qk_fix_rotate_args_t a = {.lat = f->kit.lat, .u = f->u, .g = f->g.data};
   kit_must(&f->kit, f->kit.ops->fix_rotate(f->kit.ctx, &a), "fix_rotate");
-  *g = copy_out(&f->kit, &f->g, 1);
-  *u = copy_out(&f->kit, &f->u, 4);
+  *g = links_copy_out(&f->kit, &f->g, 1);
+  *u = links_copy_out(&f->kit, &f->u, 4);
 }
 
 Test(fix_kernels, give_the_bits_of_the_cpu) {
@@ -265,14 +209,14 @@ Test(fix_kernels, start_with_unit_matrices_or_random_ones) {
   qk_link_start_args_t a = {.lat = f.kit.lat, .u = f.g, .directions = 1};
   for (a.hot = 0; a.hot < 2; a.hot++) {
     kit_must(&f.kit, f.kit.ops->link_start(f.kit.ctx, &a), "link_start");
-    matrix_t *g = copy_out(&f.kit, &f.g, 1);
+    matrix_t *g = links_copy_out(&f.kit, &f.g, 1);
     double complex trace = 0;
     double off = 0;
     const matrix_t one = {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}};
     for (int64_t n = 0; n < f.kit.volume; n++) {
       matrix_t square;
       sandwich(g[n], one, g[n], square);
-      off = fmax(off, distance((const matrix_t *)&square, &one, 1));
+      off = fmax(off, links_distance((const matrix_t *)&square, &one, 1));
       for (int i = 0; i < 3; i++) trace += g[n][i][i] / (3 * (double)f.kit.volume);
     }
     cr_expect(off < 1e-14, "off by %g", off);
