@@ -78,8 +78,11 @@ typedef struct qk_lattice {
   int32_t global[4]; /* global extents */
 } qk_lattice_t;
 
-/* n complex components a site: 12 for spinors, 6 for half-spinors in ghosts,
- * 2 * nvec on coarse levels. */
+/* Components of a site of colour vectors as they are stored: three and a zero. */
+enum { QK_COLOUR_COMPONENTS = 4 };
+
+/* n complex components a site: 12 for spinors, 6 for half-spinors in ghosts, QK_COLOUR_COMPONENTS
+ * for colour vectors, 2 * nvec on coarse levels. */
 typedef struct qk_spinor {
   void *data;
   float *scale; /* qk_prec_scaled: one per (tile index, lane); else NULL */
