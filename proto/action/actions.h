@@ -46,7 +46,8 @@ typedef struct qk_action_row {
   bool has_flavours;            /* two of opposite sign in one setup: a request may say which */
   bool has_term;                /* T is a field that the user has sent, which `clover` names */
   bool has_slices; /* M has a fifth dimension, sources and solutions have four (docs/physics.md) */
-  int vectors;     /* fields of spin and colour in a right-hand side: 2 of a doublet; 0 says 1 */
+  bool colour; /* fields have colour alone: 6 reals a site on the wire, 3 columns a propagator */
+  int vectors; /* fields of spin and colour in a right-hand side: 2 of a doublet; 0 says 1 */
 } qk_action_row_t;
 
 static inline int qk_action_vectors(const qk_action_row_t *row) {
