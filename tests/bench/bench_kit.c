@@ -169,14 +169,19 @@ void bench_heading(const bench_t *b) {
 }
 
 qk_spinor_t bench_field(const bench_t *b, qk_prec_t prec, int nrhs, qk_subset_t subset) {
+  return bench_field_of(b, prec, nrhs, 12, subset);
+}
+
+qk_spinor_t bench_field_of(const bench_t *b, qk_prec_t prec, int nrhs, int ncomp,
+                           qk_subset_t subset) {
   qk_spinor_t v = {.prec = prec,
                    .subset = subset,
-                   .ncomp = 12,
+                   .ncomp = ncomp,
                    .nrhs = nrhs,
                    .ntile = nrhs == 1 ? 0 : (nrhs + QK_TILE - 1) / QK_TILE,
                    .nsites = subset == QK_FULL ? b->volume : b->volume / 2};
   const size_t lanes = (size_t)v.nsites * (size_t)(v.ntile > 0 ? v.ntile * QK_TILE : 1);
-  const size_t words = lanes * 24 * word_bytes[prec];
+  const size_t words = lanes * 2 * (size_t)ncomp * word_bytes[prec];
   char *p = bench_alloc(b, words + (prec == QK_HALF ? lanes * sizeof(float) : 0));
   v.data = p;
   if (prec == QK_HALF) v.scale = (float *)(p + words);

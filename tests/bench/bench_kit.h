@@ -49,6 +49,9 @@ void bench_show_heading(const bench_t *b);
 void *bench_alloc(const bench_t *b, size_t bytes);
 /* A field of Z4 noise (full), or of zeros. One RHS: tiles of 8 sites. */
 qk_spinor_t bench_field(const bench_t *b, qk_prec_t prec, int nrhs, qk_subset_t subset);
+/* The same of 12 or QK_COLOUR_COMPONENTS components. */
+qk_spinor_t bench_field_of(const bench_t *b, qk_prec_t prec, int nrhs, int ncomp,
+                           qk_subset_t subset);
 /* Bytes of one right-hand side of such a field, with its scales. */
 double bench_field_bytes(const qk_spinor_t *v);
 

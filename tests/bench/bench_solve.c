@@ -13,7 +13,7 @@
 
 #include "daemon/base/mem.h"
 #include "proto/action/operator_text.h"
-#include "tests/support/rig.h"
+#include "tests/support/colours.h"
 
 typedef struct options {
   const char *gauge, *methods, *action, *precisions;
@@ -66,6 +66,33 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
   return 0;
 }
 
+/* Whether the action has colour vectors. */
+static bool has_colours(const options_t *o) {
+  qk_values_t values;
+  char why[QK_WHY];
+  return o->action && qk_values_parse(&values, o->action, why) && qk_values_action(&values)->colour;
+}
+
+/* Point sources of a propagator, one column after the other. */
+static void fill(qk_rig_t *rig, const options_t *o, qk_solver_t *solver, int n) {
+  if (has_colours(o)) {
+    double complex *v = colours_vector(rig);
+    for (int i = 0; i < n; i++) {
+      memset(v, 0, colours_numbers(rig) * sizeof *v);
+      v[i] = 1; /* three columns a site */
+      colours_import(rig, qk_solver_rhs(solver, i), 0, v);
+    }
+    qk_free(v);
+    return;
+  }
+  double *v = rig_vector(rig);
+  for (int i = 0; i < n; i++) {
+    rig_point(rig, i / 3 % 4, i % 3, v);
+    rig_import(rig, qk_solver_rhs(solver, i), 0, v);
+  }
+  qk_free(v);
+}
+
 typedef struct cost {
   double applications, iterations, seconds,
       flops; /* per RHS; flops a second of the inner precision */
@@ -75,15 +102,12 @@ typedef struct cost {
 static cost_t measure(qk_rig_t *rig, const options_t *o, const char *method, qk_prec_t inner,
                       int n) {
   cost_t cost = {0};
-  double *v = rig_vector(rig), longest = 0;
+  double longest = 0;
   qk_solver_t *solver = rig_solver(rig, method, inner, n);
   int slot[QK_MAX_RHS];
   double tol[QK_MAX_RHS];
   int64_t limit[QK_MAX_RHS], before = rig->op->applications[inner];
-  for (int i = 0; i < n; i++) {
-    rig_point(rig, i / 3 % 4, i % 3, v);
-    rig_import(rig, qk_solver_rhs(solver, i), 0, v);
-  }
+  fill(rig, o, solver, n);
   for (int i = 0; i < n; i++) {
     slot[i] = i;
     tol[i] = o->tol;
@@ -103,7 +127,6 @@ static cost_t measure(qk_rig_t *rig, const options_t *o, const char *method, qk_
   cost.flops = (double)(rig->op->applications[inner] - before) * (double)rig->op->flops_system *
                (double)rig->geom.volume * n / longest;
   qk_solver_destroy(solver);
-  qk_free(v);
   return cost;
 }
 
@@ -147,11 +170,15 @@ int main(int argc, char **argv) {
   if (!rig_backend_present()) return 77;
   qk_rig_t rig;
   char what[160];
-  rig_open(&rig, NULL, o.gauge, NULL);
-  if (o.action) {
+  if (has_colours(&o)) {
+    colours_open(&rig, NULL, o.gauge, NULL, o.action, -1);
+    snprintf(what, sizeof what, "%.100s, tolerance %g", o.action, o.tol);
+  } else if (o.action) {
+    rig_open(&rig, NULL, o.gauge, NULL);
     rig_action(&rig, o.action, -1);
     snprintf(what, sizeof what, "%.100s, tolerance %g", o.action, o.tol);
   } else {
+    rig_open(&rig, NULL, o.gauge, NULL);
     rig_operator(&rig, qk_mass_of_kappa(o.kappa), o.csw, -1);
     snprintf(what, sizeof what, "kappa %g, csw %g, tolerance %g", o.kappa, o.csw, o.tol);
   }
