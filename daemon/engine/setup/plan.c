@@ -182,7 +182,8 @@ static int64_t solver_work(const qk_plan_input_t *in, const qk_geom_t *geom, int
   const int64_t updating = 2 * (compact ? 1 : beside) * half +
                            max(five ? full + beneath : beneath, (five ? 1 : 2) * full);
   const int64_t ending = five ? 2 * field(geom, QK_DOUBLE, measured, QK_FULL) : 0;
-  int64_t applying = (in->method == QK_SOLVER_CG && !five && !plain_cg(in) ? 2 : 1) * inner + more * inner;
+  const bool adjoint = in->method == QK_SOLVER_CG && !five && !plain_cg(in);
+  int64_t applying = (adjoint ? 2 : 1) * inner + more * inner;
   if (wide_correction(in))
     applying = in->mg ? (3 + more) * single : max((1 + more) * inner, single);
   if (more && in->mg) {

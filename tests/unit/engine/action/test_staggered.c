@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "daemon/base/mem.h"
-#include "tests/support/colours.h"
+#include "tests/support/staggered/colours.h"
 #include "tests/support/dense.h"
 #include "tests/support/values.h"
 
