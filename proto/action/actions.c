@@ -200,15 +200,32 @@ static const qk_param_t moebius[] = {
     {.key = 0},
 };
 
-static const qk_param_t staggered[] = {
-    {.key = "mass",
+#define STAGGERED_MASS                                                                             \
+  {                                                                                                \
+    .key = "mass", .type = QK_PARAM_REAL, .least = 0, .above = true, .most = 1e6, .unit = "1/a",   \
+    .help = "quark mass m, of the normalisation m + D/2"                                           \
+  }
+
+static const qk_param_t staggered[] = {STAGGERED_MASS, LINKS, {.key = 0}};
+
+static const qk_param_t asqtad[] = {
+    STAGGERED_MASS,
+    {.key = "u0",
      .type = QK_PARAM_REAL,
-     .least = 0,
-     .above = true,
-     .most = 1e6,
-     .unit = "1/a",
-     .help = "quark mass m, of the normalisation m + D/2"},
-    LINKS,
+     .least = 0.1,
+     .most = 10,
+     .help = "tadpole factor u_0; 1: none"},
+    {.key = 0},
+};
+
+static const qk_param_t hisq[] = {
+    STAGGERED_MASS,
+    {.key = "epsilon",
+     .type = QK_PARAM_REAL,
+     .least = -10,
+     .most = 10,
+     .otherwise = "0",
+     .help = "correction epsilon of the Naik term, for heavy quarks"},
     {.key = 0},
 };
 
@@ -265,6 +282,18 @@ const qk_action_row_t qk_action_rows[] = {
      .help = "naive staggered fermions, also of smeared links: m + D/2",
      .reference = "J. Kogut, L. Susskind, Phys. Rev. D 11 (1975) 395",
      .param = staggered,
+     .colour = true},
+    {.name = "asqtad",
+     .help = "improved staggered fermions: m + D/2 over fat and long links",
+     .reference = "K. Orginos, D. Toussaint, R. L. Sugar, Phys. Rev. D 60 (1999) 054503, "
+                  "hep-lat/9903032",
+     .param = asqtad,
+     .colour = true},
+    {.name = "hisq",
+     .help = "highly improved staggered fermions: m + D/2 over fat and long links of fat7 links "
+             "that are projected to U(3)",
+     .reference = "E. Follana et al., Phys. Rev. D 75 (2007) 054502, hep-lat/0610092",
+     .param = hisq,
      .colour = true},
     {.name = 0},
 };

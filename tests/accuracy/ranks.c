@@ -204,6 +204,10 @@ int main(int argc, char **argv) {
   rig.geom.ncomp = QK_COLOUR_COMPONENTS;
   rig_action(&rig, "staggered;mass=0.2;links=stout:0.1,1", -1);
   print_colours(&rig);
+  rig_action(&rig, "asqtad;mass=0.2;u0=0.9", -1);
+  print_colours(&rig);
+  rig_action(&rig, "hisq;mass=0.2;epsilon=-0.1", -1);
+  print_colours(&rig);
   rig_close(&rig);
   return 0;
 }

@@ -13,7 +13,7 @@
 
 #include "daemon/base/mem.h"
 #include "proto/action/operator_text.h"
-#include "tests/support/colours.h"
+#include "tests/support/staggered/colours.h"
 
 typedef struct options {
   const char *gauge, *methods, *action, *precisions;

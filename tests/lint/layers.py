@@ -43,7 +43,7 @@ rooms('daemon/engine', {'daemon/comm', 'cuda', 'daemon/base', 'proto'}, {
     'action/wilson': 'action operator gauge lattice',
     'action/twisted': 'action operator gauge lattice',
     'action/domainwall': 'action operator gauge lattice',
-    'action/staggered': 'action operator gauge lattice',
+    'action/staggered': 'action operator gauge/fat gauge lattice',
     'smoother': 'operator lattice',
     'eigen': 'operator lattice',
     'hadron': 'gauge lattice',

@@ -478,6 +478,13 @@ class Staggered:
         return self.mass * psi.reshape(self.shape) - 0.5 * self.d(psi)
 
 
+def improved(u, bc, mass, recipe, number):
+    """Staggered fermions over the fat and long links of a function of fat_ref.py."""
+    import fat_ref  # which imports this file
+    fat, naik = getattr(fat_ref, recipe)(u, number)
+    return Staggered(fat, bc, mass, naik)
+
+
 # Operators by the names of proto/action/actions.c: function of links, boundary factors and the action's parameters, whose '-' are '_' here.
 ACTIONS = {
     'wilson': lambda u, bc, mass, **more: WilsonClover(u, mass, 0, bc, **more),
@@ -489,6 +496,8 @@ ACTIONS = {
     'foreign-clover': foreign,
     'moebius': DomainWall,
     'staggered': Staggered,
+    'asqtad': lambda u, bc, mass, u0: improved(u, bc, mass, 'asqtad', u0),
+    'hisq': lambda u, bc, mass, epsilon=0.0: improved(u, bc, mass, 'hisq', epsilon),
 }
 
 

@@ -39,7 +39,8 @@ int64_t qk_action_bytes(const qk_action_t *action, const qk_ops_t *ops, const qk
   const int64_t own = action->links_bytes ? action->links_bytes(ops, lat, params, making) : 0;
   if (!making) return (action->links_bytes ? own : qk_links_bytes(ops, lat, params)) + t;
   const qk_links_recipe_t recipe = qk_links_recipe(&params->values);
-  const int64_t beside = qk_links_upload_bytes(lat, &recipe) + own + t;
+  const int64_t uploaded = action->from_host ? 0 : qk_links_upload_bytes(lat, &recipe);
+  const int64_t beside = uploaded + own + t;
   const int64_t smearing =
       qk_links_smear_bytes(lat, &recipe) - qk_action_bytes(action, ops, lat, params, false);
   return beside > smearing ? beside : smearing;
@@ -78,18 +79,22 @@ static qk_status_t fill_parts(const qk_action_t *action, qk_action_in_t *in, qk_
   return status == QK_OK ? in->dev->ops->queue_sync(in->dev->ctx, 0) : status;
 }
 
-static qk_status_t make_parts(const qk_action_t *action, qk_action_in_t *in, const double *links,
-                              qk_eo_parts_t *parts, qk_err_t *err) {
+static qk_status_t upload(qk_action_in_t *in, qk_err_t *err) {
+  const qk_links_recipe_t recipe = qk_links_recipe(&in->params->values);
+  const qk_status_t status = qk_links_upload(in->dev, in->links, &recipe.hop, &in->gauge, err);
+  if (status == QK_OK && recipe.apart)
+    return qk_links_upload(in->dev, in->links, &recipe.clover, &in->clover, err);
+  in->clover = in->gauge;
+  return status;
+}
+
+static qk_status_t make_parts(const qk_action_t *action, qk_action_in_t *in, qk_eo_parts_t *parts,
+                              qk_err_t *err) {
   const qk_action_params_t *p = in->params;
   memcpy(parts->want, p->want, sizeof parts->want);
   memcpy(parts->phase, p->phase, sizeof parts->phase);
-  const qk_links_recipe_t recipe = qk_links_recipe(&p->values);
   enter(p, "upload");
-  qk_status_t status = qk_links_upload(in->dev, links, &recipe.hop, &in->gauge, err);
-  if (status == QK_OK && recipe.apart)
-    status = qk_links_upload(in->dev, links, &recipe.clover, &in->clover, err);
-  else
-    in->clover = in->gauge;
+  qk_status_t status = action->from_host ? QK_OK : upload(in, err);
   enter(p, "clover");
   if (status == QK_OK) status = fill_parts(action, in, parts, err);
   void *const hop = (void *)in->gauge.u.data, *const clover = (void *)in->clover.u.data;
@@ -112,11 +117,11 @@ qk_status_t qk_action_create(const qk_action_t *action, const qk_device_t *dev, 
   if (status != QK_OK) return status;
   const qk_operator_t described = {
       .action = action->name, .adjoint = action->adjoint, .chirality = action->chirality};
-  qk_action_in_t in = {.dev = dev, .params = params};
+  qk_action_in_t in = {.dev = dev, .params = params, .links = links};
   qk_eo_parts_t parts = {.twist = qk_action_twist(action, &params->values),
                          .stencil = action->stencil};
   qk_operator_t *made = NULL;
-  status = make_parts(action, &in, links, &parts, err);
+  status = make_parts(action, &in, &parts, err);
   if (status == QK_OK)
     status = qk_eo_create(dev, work, &described, &parts, &made, err);
   else

@@ -35,6 +35,7 @@ typedef struct qk_action_params {
 typedef struct qk_action_in {
   const qk_device_t *dev;
   const qk_action_params_t *params;
+  const double *links; /* those of the configuration, in host memory */
   /* Links of the hop and of the clover term, on the device, in double with their halo: as they were
    * read, or smeared as the parameter "links" says (links.h). */
   qk_gauge_args_t gauge, clover;
@@ -88,6 +89,7 @@ typedef struct qk_action {
    * Pure; agrees to the byte with what `links` allocates. NULL: as qk_links_bytes says. */
   int64_t (*links_bytes)(const qk_ops_t *ops, const qk_lattice_t *lat,
                          const qk_action_params_t *params, bool making);
+  bool from_host; /* `links` takes in->links, so nothing is uploaded; in->gauge has no memory */
   const qk_eo_stencil_t *stencil; /* NULL: the Wilson hop */
 } qk_action_t;
 

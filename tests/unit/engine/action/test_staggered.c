@@ -6,8 +6,9 @@
 #include <string.h>
 
 #include "daemon/base/mem.h"
-#include "tests/support/staggered/colours.h"
+#include "daemon/engine/gauge/fat/fat_links.h"
 #include "tests/support/dense.h"
+#include "tests/support/staggered/colours.h"
 #include "tests/support/values.h"
 
 static const char rough[] = "random:4x6x2x8:7";
@@ -26,18 +27,19 @@ static void apply(const qk_rig_t *rig, bool hop, const double complex *in, doubl
   qk_work_release(rig->work, a);
 }
 
-/* D^2 = -4 sum_mu sin^2 p_mu on waves that fit the boundary. */
-Test(staggered, squares_to_the_lattice_momenta_on_unit_links) {
+/* D^2 = -4 sum_mu (f sin p_mu + l sin 3 p_mu)^2 on waves that fit the boundary. */
+static void check_momenta(const char *action, double f, double l) {
   static const int modes[][4] = {{0, 0, 0, 0}, {1, 0, 0, 0}, {1, 2, 0, 3}, {0, 1, 1, 7}};
   qk_rig_t rig;
-  colours_open(&rig, NULL, "builtin:unit:4x6x4x8", NULL, "staggered;mass=0.3", -1);
+  colours_open(&rig, NULL, "builtin:unit:4x6x4x8", NULL, action, -1);
   double complex *wave = colours_vector(&rig), *once = colours_vector(&rig),
                  *twice = colours_vector(&rig);
   for (int k = 0; k < 4; k++) {
     double p[4], square = 0;
     for (int mu = 0; mu < 4; mu++) {
       p[mu] = 2 * M_PI * (modes[k][mu] + (mu == 3 ? 0.5 : 0)) / rig.geom.global[mu];
-      square += sin(p[mu]) * sin(p[mu]);
+      const double momentum = f * sin(p[mu]) + l * sin(3 * p[mu]);
+      square += momentum * momentum;
     }
     for (size_t i = 0; i < colours_numbers(&rig); i++) {
       int x[4];
@@ -49,7 +51,7 @@ Test(staggered, squares_to_the_lattice_momenta_on_unit_links) {
     apply(&rig, true, wave, once);
     apply(&rig, true, once, twice);
     for (size_t i = 0; i < colours_numbers(&rig); i++) wave[i] *= -4 * square;
-    cr_expect_leq(colours_distance(&rig, twice, wave), 1e-14, "mode %d", k);
+    cr_expect_leq(colours_distance(&rig, twice, wave), 1e-14, "%s, mode %d", action, k);
   }
   qk_free(twice);
   qk_free(once);
@@ -57,22 +59,26 @@ Test(staggered, squares_to_the_lattice_momenta_on_unit_links) {
   rig_close(&rig);
 }
 
-/* The definition, one number at a time: m + D/2 as a matrix, row-major, in wire order. */
-static double complex *dense_staggered(const int dims[4], const double *links, double mass,
-                                       double phase_t) {
+Test(staggered, squares_to_the_lattice_momenta_on_unit_links) {
+  check_momenta("staggered;mass=0.3", 1, 0);
+  check_momenta("asqtad;mass=0.3;u0=1", 9.0 / 8, -1.0 / 24);
+  check_momenta("hisq;mass=0.3", 9.0 / 8, -1.0 / 24);
+  check_momenta("hisq;mass=0.3;epsilon=-0.24", 1 + 0.76 / 8, -0.76 / 24);
+}
+
+/* m += D/2 of hops of so many sites, row-major, in wire order. */
+static void add_hops(const int dims[4], const double *links, int reach, double phase_t,
+                     double complex *m) {
   const size_t sites = (size_t)dims[0] * dims[1] * dims[2] * dims[3], n = 3 * sites;
   const size_t stride[4] = {1, (size_t)dims[0], (size_t)dims[0] * dims[1],
                             (size_t)dims[0] * dims[1] * dims[2]};
   const double complex *u = (const double complex *)links;
-  double complex *m = calloc(n * n, sizeof *m);
-  cr_assert_not_null(m);
-  for (size_t i = 0; i < n; i++) m[i * n + i] = mass;
   for (size_t s = 0; s < sites; s++)
     for (int mu = 0, before = 0; mu < 4; mu++) {
       const size_t l = (size_t)dims[mu], x = s / stride[mu] % l;
-      const size_t ahead = s + ((x + 1) % l) * stride[mu] - x * stride[mu];
+      const size_t ahead = s + ((x + (size_t)reach) % l) * stride[mu] - x * stride[mu];
       double factor = before % 2 ? -0.5 : 0.5;
-      if (mu == 3 && x == l - 1) factor *= phase_t;
+      if (mu == 3 && x + (size_t)reach >= l) factor *= phase_t;
       for (size_t a = 0; a < 3; a++)
         for (size_t b = 0; b < 3; b++) {
           const double complex link = factor * u[(4 * s + (size_t)mu) * 9 + 3 * a + b];
@@ -81,27 +87,77 @@ static double complex *dense_staggered(const int dims[4], const double *links, d
         }
       before += (int)x;
     }
+}
+
+/* The definition, one number at a time: m + D/2. naik: NULL, or the links of hops of three sites. */
+static double complex *dense_staggered(const int dims[4], const double *links, const double *naik,
+                                       double mass, double phase_t) {
+  const size_t n = 3 * (size_t)dims[0] * dims[1] * dims[2] * dims[3];
+  double complex *m = calloc(n * n, sizeof *m);
+  cr_assert_not_null(m);
+  for (size_t i = 0; i < n; i++) m[i * n + i] = mass;
+  add_hops(dims, links, 1, phase_t, m);
+  if (naik) add_hops(dims, naik, 3, phase_t, m);
   return m;
+}
+
+static void expect_matrix(qk_rig_t *rig, const double complex *m) {
+  const size_t n = colours_numbers(rig);
+  double complex *v = colours_vector(rig), *got = colours_vector(rig), *want = colours_vector(rig);
+  colours_random(rig, 3, v);
+  apply(rig, false, v, got);
+  for (size_t i = 0; i < n; i++)
+    for (size_t k = 0; k < n; k++) want[i] += m[i * n + k] * v[k];
+  cr_expect_leq(colours_distance(rig, got, want), 1e-15);
+  qk_free(want);
+  qk_free(got);
+  qk_free(v);
 }
 
 Test(staggered, is_the_matrix_of_its_definition) {
   const int dims[4] = {2, 4, 2, 4};
   qk_rig_t rig;
   colours_open(&rig, NULL, "random:2x4x2x4:5", NULL, "staggered;mass=0.4", -1);
-  const size_t n = colours_numbers(&rig);
-  double complex *v = colours_vector(&rig), *got = colours_vector(&rig),
-                 *want = colours_vector(&rig);
-  double complex *m = dense_staggered(dims, rig.links, 0.4, -1);
-  colours_random(&rig, 3, v);
-  apply(&rig, false, v, got);
-  for (size_t i = 0; i < n; i++)
-    for (size_t k = 0; k < n; k++) want[i] += m[i * n + k] * v[k];
-  cr_expect_leq(colours_distance(&rig, got, want), 1e-15);
+  double complex *m = dense_staggered(dims, rig.links, NULL, 0.4, -1);
+  expect_matrix(&rig, m);
   free(m);
-  qk_free(want);
-  qk_free(got);
-  qk_free(v);
   rig_close(&rig);
+}
+
+/* Of links that tests/unit/engine/gauge/test_fat_links.c judges. */
+static double complex *dense_improved(const qk_rig_t *rig, const qk_fat_recipe_t *recipe,
+                                      double mass) {
+  const size_t bytes = (size_t)rig->geom.local_volume * 72 * sizeof(double);
+  qk_gaugefield_t *thin, *made[2];
+  double *links[2];
+  rig_must(qk_gaugefield_create(&rig->dev, QK_FAT_HALO, &thin), "links", NULL);
+  rig_must(qk_gaugefield_import(thin, rig->links), "links", NULL);
+  rig_must(qk_fat_links(thin, recipe, &made[0], &made[1], NULL), "fat links", NULL);
+  for (int i = 0; i < 2; i++) {
+    links[i] = qk_malloc(bytes);
+    rig_must(qk_gaugefield_export(made[i], links[i]), "fat links", NULL);
+    qk_gaugefield_destroy(made[i]);
+  }
+  qk_gaugefield_destroy(thin);
+  double complex *m = dense_staggered(rig->geom.global, links[0], links[1], mass, -1);
+  for (int i = 0; i < 2; i++) qk_free(links[i]);
+  return m;
+}
+
+Test(staggered, improved_is_the_matrix_over_fat_and_long_links) {
+  static const struct {
+    const char *text;
+    qk_fat_recipe_t recipe;
+  } action[] = {{"asqtad;mass=0.4;u0=0.9", {.kind = QK_FAT_ASQTAD, .u0 = 0.9}},
+                {"hisq;mass=0.4;epsilon=-0.2", {.kind = QK_FAT_HISQ, .epsilon = -0.2}}};
+  for (int i = 0; i < 2; i++) {
+    qk_rig_t rig;
+    colours_open(&rig, NULL, "random:4x2x2x6:5", NULL, action[i].text, -1);
+    double complex *m = dense_improved(&rig, &action[i].recipe, 0.4);
+    expect_matrix(&rig, m);
+    free(m);
+    rig_close(&rig);
+  }
 }
 
 /* ---- the solver ------------------------------------------------------------------------------ */
@@ -153,7 +209,7 @@ Test(staggered, is_solved_as_by_elimination) {
   qk_rig_t rig;
   colours_open(&rig, NULL, "random:2x2x2x4:5", NULL, "staggered;mass=0.1", -1);
   double complex *exact = colours_vector(&rig), *x = colours_vector(&rig);
-  double complex *m = dense_staggered(dims, rig.links, 0.1, -1);
+  double complex *m = dense_staggered(dims, rig.links, NULL, 0.1, -1);
   colours_random(&rig, 100, exact);
   dense_solve((int)colours_numbers(&rig), m, exact);
   for (int p = 0; p < QK_PRECS; p++) {
