@@ -260,7 +260,8 @@ typedef struct qk_site_ratios_args {
  * RHS number rhs to rhs + n - 1 of the block, n up to QK_RHS_TOGETHER: those whose numbers stand
  * beside each other cost little more than one of them.
  * wire: of each RHS, device memory at a multiple of 16 bytes, [t][z][y][x][spin][colour] of the
- * local lattice, complex float or double.
+ * local lattice, complex float or double; of colour vectors, which fields of 4 components are,
+ * [t][z][y][x][colour], and `basis` is not looked at.
  * basis: 4x4 complex matrix row by row, applied to the spin index on the way
  * (field = basis * wire for import, wire = basis * field for export), then times `factor`.
  * Field subset QK_FULL, any precision.
@@ -296,6 +297,7 @@ typedef struct qk_rhs_copy_args {
  *          when site[3] >= 0. The bits are Philox4x32-10 of key = seed and counter = (global
  *          lexicographic site, component group), so they depend on neither ranks nor backend.
  *          spin, colour >= 0 restrict ("dilute") the noise to that component; < 0: all.
+ *          Of colour vectors spin is 0 (< 0: likewise); their fourth component stays 0.
  *   HELD   what the RHS holds, on every site or on one time slice, spin and colour as for noise
  * Noise and HELD with t_every > 0: on the time slices site[3], site[3] + t_every, ... Everything
  * but POINT is multiplied by exp(i 2 pi sum_j mom[j] x_j / L_j), |mom[j]| < L_j;
@@ -328,6 +330,7 @@ typedef struct qk_noise_args {
   qk_spinor_t field;
   int32_t rhs;
   uint64_t seed;
+  int32_t colour; /* colour vectors: the fourth of their 4 components is 0 */
 } qk_noise_args_t;
 
 /* ---- contractions: sums over each local time slice of phase times an object of propagators ------

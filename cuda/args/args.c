@@ -168,7 +168,8 @@ static qk_status_t one_rhs(qk_ops_ctx_t *ctx, const char *call, const qk_lattice
                            const qk_spinor_t *f, int rhs) {
   qk_status_t status = spinor(ctx, call, 0, f);
   if (status != QK_OK) return status;
-  if (f->ncomp != 12) return BAD("%s: ncomp = %d: 12", call, f->ncomp);
+  if (f->ncomp != 12 && f->ncomp != QK_COLOUR_COMPONENTS)
+    return BAD("%s: ncomp = %d: 12 or %d", call, f->ncomp, QK_COLOUR_COMPONENTS);
   if (f->subset != QK_FULL || f->nsites != 2 * (int64_t)lat->vcb)
     return BAD("%s: subset, nsites = %d, %lld: %d, %lld", call, (int)f->subset,
                (long long)f->nsites, QK_FULL, 2 * (long long)lat->vcb);
@@ -236,8 +237,9 @@ qk_status_t qk_args_source(qk_ops_ctx_t *ctx, const qk_source_args_t *args) {
     return BAD("source: kind = %d: 0 to %d", (int)args->kind, QK_SOURCE_HELD);
   bool spread = args->kind != QK_SOURCE_POINT && args->kind != QK_SOURCE_WALL;
   int least = spread ? -1 : 0;
-  if (args->spin < least || args->spin > 3)
-    return BAD("source: spin = %d: %d to 3", args->spin, least);
+  const int spins = args->field.ncomp == QK_COLOUR_COMPONENTS ? 1 : 4;
+  if (args->spin < least || args->spin >= spins)
+    return BAD("source: spin = %d: %d to %d", args->spin, least, spins - 1);
   if (args->colour < least || args->colour > 2)
     return BAD("source: colour = %d: %d to 2", args->colour, least);
   for (int mu = args->kind == QK_SOURCE_POINT ? 0 : 3; mu < 4; mu++)
@@ -264,6 +266,8 @@ qk_status_t qk_args_noise(qk_ops_ctx_t *ctx, const qk_noise_args_t *args) {
   if (f->subset != QK_FULL || f->nsites != 2 * (int64_t)args->lat.vcb)
     return BAD("noise: subset, nsites = %d, %lld: %d, %lld", (int)f->subset, (long long)f->nsites,
                QK_FULL, 2 * (long long)args->lat.vcb);
+  if (args->colour && f->ncomp != QK_COLOUR_COMPONENTS)
+    return BAD("noise: ncomp = %d: %d of colour vectors", f->ncomp, QK_COLOUR_COMPONENTS);
   if (args->rhs < -1 || args->rhs >= f->nrhs)
     return BAD("noise: rhs = %d: -1 to %d", args->rhs, f->nrhs - 1);
   return QK_OK;

@@ -12,6 +12,8 @@
 #ifndef QK_BODY_COLUMNS_H
 #define QK_BODY_COLUMNS_H
 
+#include <type_traits>
+
 #include "cuda/ops.h"
 #include "cuda/site/geom.h"
 #include "cuda/site/phase.h"
@@ -19,7 +21,16 @@
 
 namespace QK_NS {
 
-enum { QK_SPINOR_REALS = 24 };
+/* Components of a site on the wire. */
+template <int N> constexpr int wire_components = N == QK_COLOUR_COMPONENTS ? 3 : N;
+
+/* Calls body with the number of components of the field as a constant. */
+template <class F> void with_components(const qk_spinor_t &f, const F &body) {
+  if (f.ncomp == QK_COLOUR_COMPONENTS)
+    body(std::integral_constant<int, QK_COLOUR_COMPONENTS>{});
+  else
+    body(std::integral_constant<int, 12>{});
+}
 
 QK_HD void coordinates_of(const int l[4], int64_t n, int x[4]) {
   for (int mu = 0; mu < 4; mu++) {
@@ -78,34 +89,39 @@ template <class S> QK_HD void store_eight(S *tile, int k, int lane, const real<S
 #endif
 }
 
-template <class S> QK_HD void load_one(const spinor<S> &f, spot at, double *v) {
-  const S *p = f.data + at.tile * (QK_TILE * QK_SPINOR_REALS);
+template <int N, class S> QK_HD void load_one(const spinor<S> &f, spot at, double *v) {
+  const S *p = f.data + at.tile * (QK_TILE * 2 * N);
   double scale = 1;
   if constexpr (storage<S>::scaled) scale = f.scale[at.tile * QK_TILE + at.lane];
-  real<S> w[QK_SPINOR_REALS];
+  real<S> w[2 * N];
   QK_UNROLL
-  for (int k = 0; k < QK_SPINOR_REALS / QK_COLUMN_PIECE; k++)
+  for (int k = 0; k < 2 * N / QK_COLUMN_PIECE; k++)
     load_eight(p, k, at.lane, w + k * QK_COLUMN_PIECE);
-  for (int c = 0; c < QK_SPINOR_REALS; c++) v[c] = scale * (double)w[c];
+  for (int c = 0; c < 2 * N; c++) v[c] = scale * (double)w[c];
 }
 
-template <class S> QK_HD void store_one(const spinor<S> &f, spot at, const double *v) {
-  S *p = f.data + at.tile * (QK_TILE * QK_SPINOR_REALS);
-  real<S> w[QK_SPINOR_REALS];
-  for (int c = 0; c < QK_SPINOR_REALS; c++) w[c] = (real<S>)v[c];
-  if constexpr (storage<S>::scaled)
-    f.scale[at.tile * QK_TILE + at.lane] = take_scale<QK_SPINOR_REALS>(w);
+template <int N, class S> QK_HD void store_one(const spinor<S> &f, spot at, const double *v) {
+  S *p = f.data + at.tile * (QK_TILE * 2 * N);
+  real<S> w[2 * N];
+  for (int c = 0; c < 2 * N; c++) w[c] = (real<S>)v[c];
+  if constexpr (storage<S>::scaled) f.scale[at.tile * QK_TILE + at.lane] = take_scale<2 * N>(w);
   QK_UNROLL
-  for (int k = 0; k < QK_SPINOR_REALS / QK_COLUMN_PIECE; k++)
+  for (int k = 0; k < 2 * N / QK_COLUMN_PIECE; k++)
     store_eight(p, k, at.lane, w + k * QK_COLUMN_PIECE);
 }
 
-/* out = factor * basis in, on the spin index; in and out may not be the same. */
+/* out = factor * basis in, on the spin index; in and out may not be the same. Of colour vectors
+ * out = factor * in. */
+template <int N>
 QK_HD void change_basis(const double basis[4][4][2], double factor, const double *in, double *out) {
-  for (int s = 0; s < 4; s++)
+  if constexpr (N == QK_COLOUR_COMPONENTS) {
+    for (int c = 0; c < 6; c++) out[c] = factor * in[c];
+    return;
+  }
+  for (int s = 0; s < N / 3; s++)
     for (int c = 0; c < 3; c++) {
       double re = 0, im = 0;
-      for (int r = 0; r < 4; r++) {
+      for (int r = 0; r < N / 3; r++) {
         const double br = basis[s][r][0], bi = basis[s][r][1];
         const double vr = in[(r * 3 + c) * 2], vi = in[(r * 3 + c) * 2 + 1];
         if (br == 0 && bi == 0) continue;
@@ -118,23 +134,24 @@ QK_HD void change_basis(const double basis[4][4][2], double factor, const double
 }
 
 /* Column k of site n, from and to its values in wire order. */
-template <class S>
+template <int N, class S>
 QK_HD void import_site(const qk_rhs_args_t &a, const spinor<S> &f, int64_t n, int k,
                        const double *in) {
-  double out[QK_SPINOR_REALS];
+  double out[2 * N];
   int x[4];
   coordinates_of(a.lat.l, n, x);
-  change_basis(a.basis, a.factor, in, out);
-  store_one(f, column_spot(a.lat, f, a.rhs + k, x), out);
+  change_basis<N>(a.basis, a.factor, in, out);
+  for (int c = 2 * wire_components<N>; c < 2 * N; c++) out[c] = 0;
+  store_one<N>(f, column_spot(a.lat, f, a.rhs + k, x), out);
 }
 
-template <class S>
+template <int N, class S>
 QK_HD void export_site(const qk_rhs_args_t &a, const spinor<S> &f, int64_t n, int k, double *out) {
-  double in[QK_SPINOR_REALS];
+  double in[2 * N];
   int x[4];
   coordinates_of(a.lat.l, n, x);
-  load_one(f, column_spot(a.lat, f, a.rhs + k, x), in);
-  change_basis(a.basis, a.factor, in, out);
+  load_one<N>(f, column_spot(a.lat, f, a.rhs + k, x), in);
+  change_basis<N>(a.basis, a.factor, in, out);
 }
 
 /* ---- RHS between blocks ---- */
@@ -219,9 +236,9 @@ QK_HD bool source_at(const qk_source_args_t &a, const int g[4]) {
   return here;
 }
 
-template <class S>
+template <int N, class S>
 QK_HD void source_site(const qk_source_args_t &a, const spinor<S> &f, int64_t n) {
-  double v[QK_SPINOR_REALS] = {}, held[QK_SPINOR_REALS], wave[2] = {1, 0};
+  double v[2 * N] = {}, held[2 * N], wave[2] = {1, 0};
   int x[4], g[4];
   coordinates_of(a.lat.l, n, x);
   for (int mu = 0; mu < 4; mu++) g[mu] = a.lat.offset[mu] + x[mu];
@@ -231,9 +248,9 @@ QK_HD void source_site(const qk_source_args_t &a, const spinor<S> &f, int64_t n)
   const uint64_t site =
       ((((uint64_t)g[3] * a.lat.global[2] + g[2]) * a.lat.global[1]) + g[1]) * a.lat.global[0] +
       g[0];
-  if (here && a.kind == QK_SOURCE_HELD) load_one(f, at, held);
+  if (here && a.kind == QK_SOURCE_HELD) load_one<N>(f, at, held);
   if (moves) plane_wave(a.mom, a.lat.global, g, wave);
-  for (int c = 0; here && c < QK_SPINOR_REALS / 2; c++) {
+  for (int c = 0; here && c < wire_components<N>; c++) {
     double *w = v + 2 * c;
     if ((a.spin >= 0 && c / 3 != a.spin) || (a.colour >= 0 && c % 3 != a.colour)) continue;
     if (a.kind == QK_SOURCE_Z2 || a.kind == QK_SOURCE_Z4) {
@@ -247,7 +264,7 @@ QK_HD void source_site(const qk_source_args_t &a, const spinor<S> &f, int64_t n)
     w[1] = w[0] * wave[1] + w[1] * wave[0];
     w[0] = re;
   }
-  store_one(f, at, v);
+  store_one<N>(f, at, v);
 }
 
 /* Components 2*pair and 2*pair + 1 of each RHS at local site n: word w of counter
@@ -263,10 +280,13 @@ QK_HD void noise_pair(const qk_noise_args_t &a, const spinor<S> &f, int64_t n, i
     uint32_t words[4] = {(uint32_t)site, (uint32_t)(site >> 32), (uint32_t)pair, (uint32_t)rhs};
     philox4x32_10(words, (uint32_t)a.seed, (uint32_t)(a.seed >> 32));
     const spot at = column_spot(a.lat, f, rhs, x);
+    const bool last = a.colour && pair == 1; /* of a colour vector there is no fourth component */
     /* a tile is made of pieces of eight reals a site */
     S *p = f.data + at.tile * (QK_TILE * 2 * a.field.ncomp) + pair / 2 * (QK_TILE * 8);
-    for (int k = 0; k < 4; k++)
-      narrow((real<S>)((words[k] + 0.5) * 0x1p-31 - 1), p[inner<S, 8>(pair % 2 * 4 + k, at.lane)]);
+    for (int k = 0; k < 4; k++) {
+      const double v = last && k >= 2 ? 0 : (words[k] + 0.5) * 0x1p-31 - 1;
+      narrow((real<S>)v, p[inner<S, 8>(pair % 2 * 4 + k, at.lane)]);
+    }
   }
 }
 

@@ -26,14 +26,14 @@ template <class F> void with_field(const qk_spinor_t &f, const F &body) {
 }
 
 /* Column k of site n in wire order. */
-void from_wire(const qk_rhs_args_t &a, int64_t n, int k, double *v) {
-  const int64_t at = n * QK_SPINOR_REALS;
-  for (int c = 0; c < QK_SPINOR_REALS; c++)
+template <int REALS> void from_wire(const qk_rhs_args_t &a, int64_t n, int k, double *v) {
+  const int64_t at = n * REALS;
+  for (int c = 0; c < REALS; c++)
     v[c] = a.is_double ? ((const double *)a.wire[k])[at + c] : ((const float *)a.wire[k])[at + c];
 }
-void to_wire(const qk_rhs_args_t &a, int64_t n, int k, const double *v) {
-  const int64_t at = n * QK_SPINOR_REALS;
-  for (int c = 0; c < QK_SPINOR_REALS; c++)
+template <int REALS> void to_wire(const qk_rhs_args_t &a, int64_t n, int k, const double *v) {
+  const int64_t at = n * REALS;
+  for (int c = 0; c < REALS; c++)
     if (a.is_double)
       ((double *)a.wire[k])[at + c] = v[c];
     else
@@ -42,31 +42,35 @@ void to_wire(const qk_rhs_args_t &a, int64_t n, int k, const double *v) {
 
 } // namespace
 
-/* body(field, site, column): all columns of all sites, unless the arguments are refused. */
+/* body(components, field, site, column): all columns of all sites, unless the arguments are refused. */
 template <class F>
 static qk_status_t for_columns(qk_ops_ctx_t *ctx, const qk_rhs_args_t *a, const F &body) {
   const qk_status_t status = qk_args_rhs(ctx, a);
   if (status != QK_OK) return status;
-  with_field(a->field, [&](auto f) {
-    for_indices(2 * (int64_t)a->lat.vcb * a->n,
-                [=](int64_t i) { body(f, i / a->n, (int)(i % a->n)); });
+  with_components(a->field, [&](auto components) {
+    with_field(a->field, [&](auto f) {
+      for_indices(2 * (int64_t)a->lat.vcb * a->n,
+                  [=](int64_t i) { body(components, f, i / a->n, (int)(i % a->n)); });
+    });
   });
   return QK_OK;
 }
 
 qk_status_t rhs_import(qk_ops_ctx_t *ctx, const qk_rhs_args_t *a) {
-  return for_columns(ctx, a, [=](const auto &f, int64_t n, int k) {
-    double in[QK_SPINOR_REALS];
-    from_wire(*a, n, k, in);
-    import_site(*a, f, n, k, in);
+  return for_columns(ctx, a, [=](auto components, const auto &f, int64_t n, int k) {
+    constexpr int N = components;
+    double in[2 * N];
+    from_wire<2 * wire_components<N>>(*a, n, k, in);
+    import_site<N>(*a, f, n, k, in);
   });
 }
 
 qk_status_t rhs_export(qk_ops_ctx_t *ctx, const qk_rhs_args_t *a) {
-  return for_columns(ctx, a, [=](const auto &f, int64_t n, int k) {
-    double out[QK_SPINOR_REALS];
-    export_site(*a, f, n, k, out);
-    to_wire(*a, n, k, out);
+  return for_columns(ctx, a, [=](auto components, const auto &f, int64_t n, int k) {
+    constexpr int N = components;
+    double out[2 * N];
+    export_site<N>(*a, f, n, k, out);
+    to_wire<2 * wire_components<N>>(*a, n, k, out);
   });
 }
 
@@ -84,8 +88,11 @@ qk_status_t rhs_copy(qk_ops_ctx_t *ctx, const qk_rhs_copy_args_t *a) {
 qk_status_t source(qk_ops_ctx_t *ctx, const qk_source_args_t *a) {
   qk_status_t status = qk_args_source(ctx, a);
   if (status != QK_OK) return status;
-  with_field(a->field,
-             [=](auto f) { for_sites(a->lat, [=](int64_t n) { source_site(*a, f, n); }); });
+  with_components(a->field, [=](auto components) {
+    with_field(a->field, [=](auto f) {
+      for_sites(a->lat, [=](int64_t n) { source_site<components>(*a, f, n); });
+    });
+  });
   return QK_OK;
 }
 

@@ -12,30 +12,34 @@ namespace {
 constexpr int threads = 128;
 
 /* Values in wire order go through shared memory, so that all threads of a warp read and write
- * neighbouring words there: a row a thread, in words of 16 bytes, and one more, so that eight
- * threads in a row have banks of their own.
+ * neighbouring words there: a row a thread, in words of 16 bytes (of 8 where the row of a colour
+ * vector has no whole number of them), and one more, so that eight threads in a row have banks of
+ * their own.
  * Thread s * n + k of a block has RHS k of its site s. */
-template <class T> struct wire_rows {
-  static constexpr int words = QK_SPINOR_REALS * (int)sizeof(T) / (int)sizeof(uint4);
+template <class T, int N> struct wire_rows {
+  static constexpr int reals = 2 * wire_components<N>;
+  static constexpr int bytes = reals * (int)sizeof(T);
+  using word_t = std::conditional_t<bytes % sizeof(uint4) == 0, uint4, uint2>;
+  static constexpr int words = bytes / (int)sizeof(word_t);
   static constexpr int stride = words + 1;
-  uint4 word[threads * stride];
+  word_t word[threads * stride];
 
   union row {
-    uint4 word[words];
-    T real[QK_SPINOR_REALS];
+    word_t word[words];
+    T real[reals];
     __device__ row() {}
   };
-  static __device__ void get(const uint4 *from, double *v) {
+  static __device__ void get(const word_t *from, double *v) {
     row r;
     QK_UNROLL
     for (int w = 0; w < words; w++) r.word[w] = from[w];
     QK_UNROLL
-    for (int c = 0; c < QK_SPINOR_REALS; c++) v[c] = (double)r.real[c];
+    for (int c = 0; c < reals; c++) v[c] = (double)r.real[c];
   }
-  static __device__ void put(uint4 *to, const double *v) {
+  static __device__ void put(word_t *to, const double *v) {
     row r;
     QK_UNROLL
-    for (int c = 0; c < QK_SPINOR_REALS; c++) r.real[c] = (T)v[c];
+    for (int c = 0; c < reals; c++) r.real[c] = (T)v[c];
     QK_UNROLL
     for (int w = 0; w < words; w++) to[w] = r.word[w];
   }
@@ -61,62 +65,64 @@ inline unsigned wire_blocks(const qk_rhs_args_t &a) {
 }
 
 /* Calls body with a word of a.wire[k] and its place in the rows, for all that the block has. */
-template <class T, class F>
+template <class rows, class F>
 __device__ void each_word(const qk_rhs_args_t &a, const wire_place &at, const F &body) {
-  using rows = wire_rows<T>;
+  using word_t = typename rows::word_t;
   for (int k = 0; k < a.n; k++) {
-    uint4 *wire = (uint4 *)a.wire[k] + at.first * rows::words;
+    word_t *wire = (word_t *)a.wire[k] + at.first * rows::words;
     for (int i = (int)threadIdx.x; i < at.here * rows::words; i += threads)
       body(wire + i, (i / rows::words * a.n + k) * rows::stride + i % rows::words);
   }
 }
 
-template <class T, class S>
+template <class T, int N, class S>
 __global__ void __launch_bounds__(threads) import_kernel(const qk_rhs_args_t a, spinor<S> f) {
-  using rows = wire_rows<T>;
+  using rows = wire_rows<T, N>;
+  using word_t = typename rows::word_t;
   __shared__ rows shared;
   const wire_place at(a);
-  each_word<T>(a, at, [&](const uint4 *wire, int i) { shared.word[i] = __ldcs(wire); });
+  each_word<rows>(a, at, [&](const word_t *wire, int i) { shared.word[i] = __ldcs(wire); });
   __syncthreads();
   if (at.s >= at.here) return;
-  double in[QK_SPINOR_REALS];
+  double in[2 * N];
   rows::get(shared.word + threadIdx.x * rows::stride, in);
-  import_site(a, f, at.first + at.s, at.k, in);
+  import_site<N>(a, f, at.first + at.s, at.k, in);
 }
 
-template <class T, class S>
+template <class T, int N, class S>
 __global__ void __launch_bounds__(threads) export_kernel(const qk_rhs_args_t a, spinor<S> f) {
-  using rows = wire_rows<T>;
+  using rows = wire_rows<T, N>;
+  using word_t = typename rows::word_t;
   __shared__ rows shared;
   const wire_place at(a);
   if (at.s < at.here) {
-    double out[QK_SPINOR_REALS];
-    export_site(a, f, at.first + at.s, at.k, out);
+    double out[2 * N];
+    export_site<N>(a, f, at.first + at.s, at.k, out);
     rows::put(shared.word + threadIdx.x * rows::stride, out);
   }
   __syncthreads();
-  each_word<T>(a, at, [&](uint4 *wire, int i) { *wire = shared.word[i]; });
+  each_word<rows>(a, at, [&](word_t *wire, int i) { *wire = shared.word[i]; });
 }
 
-template <class S> void import_as(cudaStream_t stream, const qk_rhs_args_t &a) {
+template <int N, class S> void import_as(cudaStream_t stream, const qk_rhs_args_t &a) {
   const spinor<S> f = spinor_of<S>(a.field);
   if (a.is_double)
-    import_kernel<double><<<wire_blocks(a), threads, 0, stream>>>(a, f);
+    import_kernel<double, N><<<wire_blocks(a), threads, 0, stream>>>(a, f);
   else
-    import_kernel<float><<<wire_blocks(a), threads, 0, stream>>>(a, f);
+    import_kernel<float, N><<<wire_blocks(a), threads, 0, stream>>>(a, f);
 }
-template <class S> void export_as(cudaStream_t stream, const qk_rhs_args_t &a) {
+template <int N, class S> void export_as(cudaStream_t stream, const qk_rhs_args_t &a) {
   const spinor<S> f = spinor_of<S>(a.field);
   if (a.is_double)
-    export_kernel<double><<<wire_blocks(a), threads, 0, stream>>>(a, f);
+    export_kernel<double, N><<<wire_blocks(a), threads, 0, stream>>>(a, f);
   else
-    export_kernel<float><<<wire_blocks(a), threads, 0, stream>>>(a, f);
+    export_kernel<float, N><<<wire_blocks(a), threads, 0, stream>>>(a, f);
 }
 
-template <class S>
+template <int N, class S>
 __global__ void source_kernel(const qk_source_args_t a, spinor<S> f, int64_t sites) {
   const int64_t n = (int64_t)blockIdx.x * threads + threadIdx.x;
-  if (n < sites) source_site(a, f, n);
+  if (n < sites) source_site<N>(a, f, n);
 }
 
 template <class To, class From>
@@ -141,10 +147,10 @@ __global__ void noise_kernel(const qk_noise_args_t a, spinor<S> f, int64_t sites
   if (n < sites) noise_pair(a, f, n, (int)blockIdx.y);
 }
 
-template <class S> void source_as(cudaStream_t stream, const qk_source_args_t &a) {
+template <int N, class S> void source_as(cudaStream_t stream, const qk_source_args_t &a) {
   const int64_t sites = 2 * (int64_t)a.lat.vcb;
   const unsigned blocks = (unsigned)((sites + threads - 1) / threads);
-  source_kernel<<<blocks, threads, 0, stream>>>(a, spinor_of<S>(a.field), sites);
+  source_kernel<N><<<blocks, threads, 0, stream>>>(a, spinor_of<S>(a.field), sites);
 }
 
 /* launch(stream, null pointer to the storage type of prec), if the arguments have passed. */
@@ -160,13 +166,15 @@ qk_status_t launch_as(qk_ops_ctx_t *ctx, const char *call, qk_status_t passed, q
 } // namespace
 
 qk_status_t rhs_import(qk_ops_ctx_t *ctx, const qk_rhs_args_t *a) {
-  return launch_as(ctx, "rhs_import", qk_args_rhs(ctx, a), a->field.prec,
-                   [=](auto stream, auto s) { import_as<stored<decltype(s)>>(stream, *a); });
+  return launch_as(ctx, "rhs_import", qk_args_rhs(ctx, a), a->field.prec, [=](auto stream, auto s) {
+    with_components(a->field, [=](auto n) { import_as<n, stored<decltype(s)>>(stream, *a); });
+  });
 }
 
 qk_status_t rhs_export(qk_ops_ctx_t *ctx, const qk_rhs_args_t *a) {
-  return launch_as(ctx, "rhs_export", qk_args_rhs(ctx, a), a->field.prec,
-                   [=](auto stream, auto s) { export_as<stored<decltype(s)>>(stream, *a); });
+  return launch_as(ctx, "rhs_export", qk_args_rhs(ctx, a), a->field.prec, [=](auto stream, auto s) {
+    with_components(a->field, [=](auto n) { export_as<n, stored<decltype(s)>>(stream, *a); });
+  });
 }
 
 qk_status_t rhs_copy(qk_ops_ctx_t *ctx, const qk_rhs_copy_args_t *a) {
@@ -175,8 +183,9 @@ qk_status_t rhs_copy(qk_ops_ctx_t *ctx, const qk_rhs_copy_args_t *a) {
 }
 
 qk_status_t source(qk_ops_ctx_t *ctx, const qk_source_args_t *a) {
-  return launch_as(ctx, "source", qk_args_source(ctx, a), a->field.prec,
-                   [=](auto stream, auto s) { source_as<stored<decltype(s)>>(stream, *a); });
+  return launch_as(ctx, "source", qk_args_source(ctx, a), a->field.prec, [=](auto stream, auto s) {
+    with_components(a->field, [=](auto n) { source_as<n, stored<decltype(s)>>(stream, *a); });
+  });
 }
 
 qk_status_t noise(qk_ops_ctx_t *ctx, const qk_noise_args_t *a) {

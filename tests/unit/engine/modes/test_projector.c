@@ -91,7 +91,8 @@ static void make_fields(bench_t *b) {
   for (int i = 0; i < MOST; i++) {
     qk_segment_t segment;
     cr_assert_eq(qk_field_create(&s->dev, QK_DOUBLE, 1, QK_FULL, &b->x[i]), QK_OK);
-    const qk_noise_args_t noise = {s->geom.lat, b->x[i]->v, 0, (uint64_t)i + 1};
+    const qk_noise_args_t noise = {
+        .lat = s->geom.lat, .field = b->x[i]->v, .seed = (uint64_t)i + 1};
     cr_assert_eq(s->ops->noise(s->ctx, &noise), QK_OK);
     make_object(name, bytes);
     cr_assert_eq(qk_segment_open(b->l.port->wire, name, true, QK_FULL, true, &segment, &err), QK_OK,
