@@ -174,8 +174,9 @@ typedef enum quark_basis {
   QUARK_OPENQCD = 3
 } quark_basis_t;
 typedef enum quark_normalisation {
-  QUARK_MASS = 0, /* M = (4 + m) - D/2 + ... */
-  QUARK_KAPPA = 1 /* 2 kappa M */
+  QUARK_MASS = 0,  /* M = (4 + m) - D/2 + ..., of staggered fermions m + D/2 */
+  QUARK_KAPPA = 1, /* 2 kappa M */
+  QUARK_TWICE = 2  /* 2 M = 2m + D, of staggered fermions */
 } quark_normalisation_t;
 typedef enum quark_source {
   QUARK_UPLOAD = 0,

@@ -43,6 +43,8 @@ enum {
   QK_SLOTS_CHOSEN = 16,                  /* most slots of an engine that may choose */
   QK_PROPAGATOR_COLUMNS = 12,            /* right-hand sides of a propagator: spin, colour */
   QK_SITE_REALS = 24,                    /* of a field with spin and colour */
+  QK_COLOUR_COLUMNS = 3,                 /* of a propagator of fields with colour alone */
+  QK_COLOUR_REALS = 6,                   /* of a field with colour alone */
   QK_SITE_REALS_MAX = 1152,              /* of a field of any action */
   QK_MOMENTA_MAX = 128,                  /* of a contraction */
   QK_CHANNELS_MAX = 512,                 /* of a contraction */

@@ -6,6 +6,14 @@ qk_shape_t qk_shape_usual(void) {
   return (qk_shape_t){.site_reals = QK_SITE_REALS, .columns = QK_PROPAGATOR_COLUMNS};
 }
 
+qk_shape_t qk_shape_of(const qk_action_row_t *action) {
+  const uint32_t vectors = (uint32_t)qk_action_vectors(action);
+  if (action->colour)
+    return (qk_shape_t){.site_reals = QK_COLOUR_REALS, .columns = QK_COLOUR_COLUMNS};
+  return (qk_shape_t){.site_reals = vectors * QK_SITE_REALS,
+                      .columns = vectors * QK_PROPAGATOR_COLUMNS};
+}
+
 static bool is_of(const qk_shape_t *shape, uint32_t vectors) {
   return shape->site_reals == vectors * QK_SITE_REALS &&
          shape->columns == vectors * QK_PROPAGATOR_COLUMNS;
@@ -13,6 +21,10 @@ static bool is_of(const qk_shape_t *shape, uint32_t vectors) {
 
 bool qk_shape_is_usual(const qk_shape_t *shape) {
   return is_of(shape, 1);
+}
+
+bool qk_shape_is_colour(const qk_shape_t *shape) {
+  return shape->site_reals == QK_COLOUR_REALS && shape->columns == QK_COLOUR_COLUMNS;
 }
 
 int qk_shape_vectors(const qk_shape_t *shape) {

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "proto/action/actions.h"
 #include "proto/limits.h"
 
 #ifdef __cplusplus
@@ -21,8 +22,12 @@ typedef struct qk_shape {
 
 /* [spin][colour], on a lattice that is not known. */
 qk_shape_t qk_shape_usual(void);
+/* Fields of four dimensions of an action, likewise. */
+qk_shape_t qk_shape_of(const qk_action_row_t *action);
 /* Whether its fields are [spin][colour]. */
 bool qk_shape_is_usual(const qk_shape_t *shape);
+/* Whether they are [colour] alone: those of staggered fermions. */
+bool qk_shape_is_colour(const qk_shape_t *shape);
 /* Fields of [spin][colour] that a right-hand side has, one after the other: 2 for a doublet, whose
  * upper flavour is the first; else 1. */
 int qk_shape_vectors(const qk_shape_t *shape);

@@ -9,7 +9,7 @@
 QK_STATUS_TABLE(X)
 #undef X
 _Static_assert((int)QUARK_OPENQCD == (int)QUARK__BASIS__BASIS_OPENQCD, "bases agree");
-_Static_assert((int)QUARK_KAPPA == (int)QUARK__NORMALISATION__NORMALISATION_KAPPA,
+_Static_assert((int)QUARK_TWICE == (int)QUARK__NORMALISATION__NORMALISATION_TWICE,
                "normalisations agree");
 _Static_assert((int)QUARK_FILE == (int)QUARK__SOURCE_KIND__SOURCE_FILE, "sources agree");
 _Static_assert((int)QUARK_HYP == (int)QUARK__LINK_SMEAR__LINK_SMEAR_HYP, "link smearings agree");

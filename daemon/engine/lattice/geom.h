@@ -15,7 +15,9 @@ typedef struct qk_geom {
   qk_lattice_t lat; /* what the kernels see of this rank */
   int64_t volume;   /* global sites */
   int64_t local_volume;
-  int ncomp;       /* complex components of a spinor at a site: 12, or 2 * nvec on coarse levels */
+  /* Complex components of a site: 12 of spinors, QK_COLOUR_COMPONENTS of colour vectors, 2 * nvec on
+   * coarse levels. */
+  int ncomp;
   int inner;       /* vectors that a right-hand side of a field has (field.h); 0 says 1 */
   int ls;          /* slices of a fifth dimension, columns of a block (field.h); 0 says 1 */
   bool whole;      /* every rank has all of it: qk_geom_whole */
@@ -24,6 +26,11 @@ typedef struct qk_geom {
 
 static inline int qk_geom_slices(const qk_geom_t *geom) {
   return geom->ls > 1 ? geom->ls : 1;
+}
+
+/* Real numbers of a vector at a site on the wire, of a finest level. */
+static inline int qk_geom_wire_reals(const qk_geom_t *geom) {
+  return geom->ncomp == QK_COLOUR_COMPONENTS ? 6 : 2 * geom->ncomp;
 }
 
 /* Global extents must be even and >= 2, local ones even and >= 4 in split directions

@@ -8,7 +8,7 @@ static qk_status_t accept_eigen(const qk_eigen_rounds_t *r, const qk_loaded_t *s
   if (setup == NULL) return qk_fail(err, QK_NOT_READY, "nothing is loaded");
   if (qk_eigen_rounds_busy(r))
     return qk_fail(err, QK_BAD_PROTOCOL, "other eigenvectors are under way");
-  return qk_eigen_parse(message, setup->geom.global, setup->vectors, &round->eigen, err);
+  return qk_eigen_parse(message, setup->geom.global, setup->action, &round->eigen, err);
 }
 
 qk_status_t qk_eigen_rounds_receive(const qk_eigen_rounds_t *r, const qk_loaded_t *setup,

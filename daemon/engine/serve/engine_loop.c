@@ -78,8 +78,8 @@ static bool entry_is_taken(const worker_t *w, int entry) {
 static qk_status_t accept_fill(const worker_t *w, const Quark__Engine__Fill *message,
                                qk_fill_t *fill, qk_err_t *err) {
   if (w->setup == NULL) return qk_fail(err, QK_NOT_READY, "nothing is loaded");
-  qk_status_t status = qk_fill_parse(message, qk_inflight_count(w->inflight),
-                                     w->setup->has_flavours, w->setup->vectors, fill, err);
+  qk_status_t status =
+      qk_fill_parse(message, qk_inflight_count(w->inflight), w->setup->action, fill, err);
   if (status != QK_OK) return status;
   if (fill->five && w->setup->op->outer == NULL)
     return qk_fail(err, QK_UNSUPPORTED, "five_d: the action has no fifth dimension");
@@ -152,6 +152,8 @@ static qk_status_t accept_contract(worker_t *w, const Quark__Engine__Contract *m
   uint32_t dims[4];
   if (w->setup->vectors > 1)
     return qk_fail(err, QK_UNSUPPORTED, "contractions are not defined for doublets");
+  if (w->setup->action->colour)
+    return qk_fail(err, QK_UNSUPPORTED, "contractions need fields of spin and colour");
   for (int mu = 0; mu < 4; mu++) dims[mu] = (uint32_t)w->setup->geom.global[mu];
   return qk_correlate_parse(message, dims, &w->round.correlate, err);
 }

@@ -39,7 +39,7 @@ static qk_status_t make_minus(qk_inflight_t *inflight) {
 static qk_status_t make_memory(qk_inflight_t *inflight) {
   const qk_status_t norms = make_norms(inflight);
   const qk_status_t status = norms != QK_OK ? norms : qk_entry_make_walls(inflight);
-  return status != QK_OK || !inflight->setup->has_flavours ? status : make_minus(inflight);
+  return status != QK_OK || !inflight->setup->action->has_flavours ? status : make_minus(inflight);
 }
 
 static void set_beside(const qk_inflight_t *inflight, qk_beside_t beside) {

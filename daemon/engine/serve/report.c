@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "proto/limits.h"
+#include "proto/shape.h"
 
 /* An envelope around one body: BODY_<NAME> and the member <name> of the generated union. */
 #define ENVELOPE(NAME, name, pointer)                                                              \
@@ -181,6 +182,7 @@ static void fill_clocks(const qk_clocks_t *clocks, clock_report_t *r) {
 
 qk_status_t qk_report_ready(qk_channel_t *channel, const qk_loaded_t *setup, double seconds) {
   Quark__Engine__Ready body = QUARK__ENGINE__READY__INIT;
+  const qk_shape_t shape = qk_shape_of(setup->action);
   uint32_t grid[4], dims[4];
   mg_report_t mg;
   memory_report_t memory;
@@ -218,9 +220,9 @@ qk_status_t qk_report_ready(qk_channel_t *channel, const qk_loaded_t *setup, dou
   body.digest = setup->check.digest;
   body.unitarity = setup->check.unitarity;
   body.slots = (uint32_t)setup->nslot;
-  body.has_site_reals = body.has_columns = setup->vectors > 1;
-  body.site_reals = (uint32_t)setup->vectors * QK_SITE_REALS;
-  body.columns = (uint32_t)setup->vectors * QK_PROPAGATOR_COLUMNS;
+  body.has_site_reals = body.has_columns = !qk_shape_is_usual(&shape);
+  body.site_reals = shape.site_reals;
+  body.columns = shape.columns;
   body.has_inflight = true;
   body.inflight = (uint32_t)qk_loaded_inflight(setup);
   body.device_bytes = (uint64_t)setup->device_bytes;

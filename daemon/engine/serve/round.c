@@ -78,11 +78,19 @@ static qk_status_t parse_smearing(const Quark__Smearing *m, qk_smearing_t *smear
   return QK_OK;
 }
 
+/* Fields for which not all is defined. */
+static const char *other(const qk_action_row_t *action) {
+  return action->colour ? "fields with colour alone" : "a doublet";
+}
+
 /* Whether there are as many is asked in eigens.c. */
-static qk_status_t parse_vector(const Quark__Engine__Fill *m, int vectors, qk_fill_t *f,
-                                qk_err_t *err) {
+static qk_status_t parse_vector(const Quark__Engine__Fill *m, const qk_action_row_t *action,
+                                qk_fill_t *f, qk_err_t *err) {
   const Quark__Column *c = m->column;
+  const int vectors = qk_action_vectors(action);
   char why[QK_WHY];
+  if (action->colour)
+    return qk_fail(err, QK_UNSUPPORTED, "eigenvectors: not for fields with colour alone");
   if (c == NULL || m->vectors == NULL)
     return qk_fail(err, QK_BAD_ARGUMENT,
                    "column, vectors: a source that is an eigenvector needs "
@@ -108,8 +116,8 @@ static qk_status_t parse_vector(const Quark__Engine__Fill *m, int vectors, qk_fi
 }
 
 /* Coordinates and momenta are checked against the lattice in source.c. */
-static qk_status_t parse_column(const Quark__Engine__Fill *m, int vectors, qk_fill_t *f,
-                                qk_err_t *err) {
+static qk_status_t parse_column(const Quark__Engine__Fill *m, const qk_action_row_t *action,
+                                qk_fill_t *f, qk_err_t *err) {
   static const qk_source_kind_t kinds[] = {
       [QUARK__SOURCE_KIND__SOURCE_POINT] = QK_SOURCE_POINT,
       [QUARK__SOURCE_KIND__SOURCE_WALL] = QK_SOURCE_WALL,
@@ -118,6 +126,7 @@ static qk_status_t parse_column(const Quark__Engine__Fill *m, int vectors, qk_fi
       [QUARK__SOURCE_KIND__SOURCE_SEQUENTIAL] = QK_SOURCE_HELD,
   };
   const Quark__Column *c = m->column;
+  const int vectors = qk_action_vectors(action), spins = action->colour ? 1 : 4;
   if ((unsigned)m->source >= sizeof kinds / sizeof *kinds)
     return qk_fail(err, QK_BAD_ARGUMENT, "source = %d: no such kind", (int)m->source);
   if (c == NULL) return qk_fail(err, QK_BAD_ARGUMENT, "column is missing: a source needs one");
@@ -125,8 +134,8 @@ static qk_status_t parse_column(const Quark__Engine__Fill *m, int vectors, qk_fi
   bool noise = f->source == QK_SOURCE_Z2 || f->source == QK_SOURCE_Z4;
   bool sequential = f->source == QK_SOURCE_HELD;
   int least = noise || sequential ? -1 : 0;
-  if (c->spin < least || c->spin > 3)
-    return qk_fail(err, QK_BAD_ARGUMENT, "spin = %d: %d to 3", c->spin, least);
+  if (c->spin < least || c->spin >= spins)
+    return qk_fail(err, QK_BAD_ARGUMENT, "spin = %d: %d to %d", c->spin, least, spins - 1);
   if (c->colour < least || c->colour > 2)
     return qk_fail(err, QK_BAD_ARGUMENT, "colour = %d: %d to 2", c->colour, least);
   if (c->t < least) return qk_fail(err, QK_BAD_ARGUMENT, "t = %d: at least %d", c->t, least);
@@ -148,7 +157,9 @@ static qk_status_t parse_column(const Quark__Engine__Fill *m, int vectors, qk_fi
     return qk_fail(err, QK_BAD_ARGUMENT, "flavour of a column = %d: %d to 1", c->flavour,
                    vectors > 1 ? -1 : 0);
   if (sequential && vectors > 1)
-    return qk_fail(err, QK_UNSUPPORTED, "a sequential source: not for a doublet");
+    return qk_fail(err, QK_UNSUPPORTED, "a sequential source: not for %s", other(action));
+  if (action->colour && c->gamma != 0)
+    return qk_fail(err, QK_UNSUPPORTED, "gamma = %u: not for %s", c->gamma, other(action));
   f->component = c->flavour == 0 && (!noise || vectors == 1) ? 1 : c->flavour;
   f->mom[0] = c->px;
   f->mom[1] = c->py;
@@ -180,14 +191,14 @@ static qk_status_t parse_input(const Quark__Engine__Fill *m, qk_fill_t *f, qk_er
   return qk_load_text("shm_in", m->shm_in, f->shm_in, sizeof f->shm_in, err);
 }
 
-static qk_status_t parse_source(const Quark__Engine__Fill *m, int vectors, qk_fill_t *f,
-                                qk_err_t *err) {
+static qk_status_t parse_source(const Quark__Engine__Fill *m, const qk_action_row_t *action,
+                                qk_fill_t *f, qk_err_t *err) {
   qk_status_t status = parse_dtype("dtype", m->dtype, &f->is_double, err);
   if (status != QK_OK) return status;
   const bool eigen = m->source == QUARK__SOURCE_KIND__SOURCE_VECTOR;
   status = f->upload ? QK_OK
-           : eigen   ? parse_vector(m, vectors, f, err)
-                     : parse_column(m, vectors, f, err);
+           : eigen   ? parse_vector(m, action, f, err)
+                     : parse_column(m, action, f, err);
   if (status != QK_OK) return status;
   status = parse_input(m, f, err);
   return status == QK_OK ? parse_smearing(m->smear, &f->smear, err) : status;
@@ -217,8 +228,8 @@ Quark__Parity qk_fill_source_parity(Quark__Work work, Quark__Parity parity) {
                                               : QUARK__PARITY__PARITY_EVEN;
 }
 
-static qk_status_t parse_parity(const Quark__Engine__Fill *m, int vectors, qk_fill_t *f,
-                                qk_err_t *err) {
+static qk_status_t parse_parity(const Quark__Engine__Fill *m, const qk_action_row_t *action,
+                                qk_fill_t *f, qk_err_t *err) {
   const bool is_schur = m->work == QUARK__WORK__WORK_SCHUR;
   const bool solves = m->work == QUARK__WORK__WORK_SOLVE;
   if ((unsigned)m->parity > QUARK__PARITY__PARITY_ODD)
@@ -234,8 +245,11 @@ static qk_status_t parse_parity(const Quark__Engine__Fill *m, int vectors, qk_fi
   if (all && (is_schur || m->schur != QUARK__SCHUR__SCHUR_NONE))
     return qk_fail(err, QK_BAD_ARGUMENT, "parity is missing: work = %d, schur = %d need one",
                    (int)m->work, (int)m->schur);
-  if (vectors > 1 && (!all || m->in_parity != QUARK__PARITY__PARITY_ALL))
-    return qk_fail(err, QK_UNSUPPORTED, "fields of one parity: not for a doublet");
+  if ((qk_action_vectors(action) > 1 || action->colour) &&
+      (!all || m->in_parity != QUARK__PARITY__PARITY_ALL))
+    return qk_fail(err, QK_UNSUPPORTED, "fields of one parity: not for %s", other(action));
+  if (action->colour && solves && m->dagger)
+    return qk_fail(err, QK_UNSUPPORTED, "a solve of the adjoint: not for %s", other(action));
   f->parity = m->parity;
   f->schur = m->schur;
   f->in_parity = qk_fill_source_parity(m->work, m->parity);
@@ -244,8 +258,8 @@ static qk_status_t parse_parity(const Quark__Engine__Fill *m, int vectors, qk_fi
 }
 
 /* Whether the vectors are there, and so many, is asked in projector.c. */
-static qk_status_t parse_project(const Quark__Engine__Fill *m, int vectors, qk_fill_t *f,
-                                 qk_err_t *err) {
+static qk_status_t parse_project(const Quark__Engine__Fill *m, const qk_action_row_t *action,
+                                 qk_fill_t *f, qk_err_t *err) {
   char why[QK_WHY];
   if (m->project == NULL) return QK_OK;
   const qk_status_t status = judge(qk_eigen_check_name("project", m->project, why), why, err);
@@ -258,18 +272,19 @@ static qk_status_t parse_project(const Quark__Engine__Fill *m, int vectors, qk_f
     return qk_fail(err, QK_BAD_ARGUMENT, "parity = %d: a projection is of all sites",
                    (int)m->parity);
   if (m->five_d) return qk_fail(err, QK_BAD_ARGUMENT, "five_d: of four dimensions is a projection");
-  if (vectors > 1) return qk_fail(err, QK_UNSUPPORTED, "a projection: not for a doublet");
+  if (qk_action_vectors(action) > 1 || action->colour)
+    return qk_fail(err, QK_UNSUPPORTED, "a projection: not for %s", other(action));
   f->project_count = (int32_t)m->project_count;
   return qk_load_text("project", m->project, f->project, sizeof f->project, err);
 }
 
-static qk_status_t parse_ends(const Quark__Engine__Fill *m, int vectors, qk_fill_t *f,
-                              qk_err_t *err) {
-  const qk_status_t status = parse_source(m, vectors, f, err);
-  return status == QK_OK ? parse_project(m, vectors, f, err) : status;
+static qk_status_t parse_ends(const Quark__Engine__Fill *m, const qk_action_row_t *action,
+                              qk_fill_t *f, qk_err_t *err) {
+  const qk_status_t status = parse_source(m, action, f, err);
+  return status == QK_OK ? parse_project(m, action, f, err) : status;
 }
 
-qk_status_t qk_fill_parse(const Quark__Engine__Fill *m, int entries, bool flavours, int vectors,
+qk_status_t qk_fill_parse(const Quark__Engine__Fill *m, int entries, const qk_action_row_t *action,
                           qk_fill_t *fill, qk_err_t *err) {
   qk_fill_t f = {.serial = m->serial,
                  .upload = m->source == QUARK__SOURCE_KIND__SOURCE_UPLOAD,
@@ -285,6 +300,9 @@ qk_status_t qk_fill_parse(const Quark__Engine__Fill *m, int entries, bool flavou
     return qk_fail(err, QK_BAD_ARGUMENT, "entry = %u: must be 0 to %d", m->entry, entries - 1);
   if ((unsigned)m->basis >= QK_BASIS_COUNT)
     return qk_fail(err, QK_BAD_ARGUMENT, "basis = %d: no such basis", (int)m->basis);
+  if (action->colour && m->basis != QUARK__BASIS__BASIS_DEGRAND_ROSSI)
+    return qk_fail(err, QK_BAD_ARGUMENT, "basis = %d: fields with colour alone have none",
+                   (int)m->basis);
   if (!isfinite(m->factor) || m->factor == 0)
     return qk_fail(err, QK_BAD_ARGUMENT, "factor = %g: must be finite and not 0", m->factor);
   if ((unsigned)m->work > QUARK__WORK__WORK_SMEAR)
@@ -300,10 +318,10 @@ qk_status_t qk_fill_parse(const Quark__Engine__Fill *m, int entries, bool flavou
                    (unsigned long long)m->max_iter, QK_ITERATIONS_MAX);
   if (m->flavour < -1 || m->flavour > 1)
     return qk_fail(err, QK_BAD_ARGUMENT, "flavour = %d: must be 1 or -1", m->flavour);
-  if (m->flavour < 0 && !flavours)
+  if (m->flavour < 0 && !action->has_flavours)
     return qk_fail(err, QK_BAD_ARGUMENT, "flavour = %d: the action has none, only 1 is accepted",
                    m->flavour);
-  qk_status_t status = parse_parity(m, vectors, &f, err);
+  qk_status_t status = parse_parity(m, action, &f, err);
   if (status != QK_OK) return status;
   if (f.five && (!solves || m->project != NULL || m->parity != QUARK__PARITY__PARITY_ALL))
     return qk_fail(err, QK_BAD_ARGUMENT, "five_d: of solves on all sites");
@@ -312,7 +330,7 @@ qk_status_t qk_fill_parse(const Quark__Engine__Fill *m, int entries, bool flavou
   f.flavour = m->flavour < 0 ? -1 : 1;
   f.entry = (int32_t)m->entry;
   f.max_iter = solves ? (int64_t)m->max_iter : 0;
-  status = parse_ends(m, vectors, &f, err);
+  status = parse_ends(m, action, &f, err);
   if (status != QK_OK) return status;
   if (m->shm_out != NULL)
     status = qk_load_text("shm_out", m->shm_out, f.shm_out, sizeof f.shm_out, err);
@@ -335,11 +353,13 @@ static void links_text(const Quark__Smearing *m, char text[QK_EIGEN_LINKS]) {
     n += (size_t)snprintf(text + n, QK_EIGEN_LINKS - n, ":%.17g", m->link_param[i]);
 }
 
-qk_status_t qk_eigen_parse(const Quark__Engine__Eigen *m, const int dims[4], int vectors,
-                           qk_eigen_order_t *order, qk_err_t *err) {
+qk_status_t qk_eigen_parse(const Quark__Engine__Eigen *m, const int dims[4],
+                           const qk_action_row_t *action, qk_eigen_order_t *order, qk_err_t *err) {
   const Quark__EigenProblem *p = m->problem;
-  qk_shape_t shape = {.site_reals = (uint32_t)vectors * QK_SITE_REALS};
+  qk_shape_t shape = qk_shape_of(action);
   char why[QK_WHY];
+  if (action->colour)
+    return qk_fail(err, QK_UNSUPPORTED, "eigenvectors: not for fields with colour alone");
   for (int mu = 0; mu < 4; mu++) shape.dims[mu] = (uint32_t)dims[mu];
   qk_status_t status = judge(qk_eigen_check(p, &shape, why), why, err);
   if (status != QK_OK) return status;

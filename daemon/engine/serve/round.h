@@ -119,13 +119,13 @@ typedef struct qk_round {
 /* idle: no rank has an RHS in flight, and the others may sleep while they wait. Collective. */
 qk_status_t qk_round_share(qk_comm_t *comm, qk_round_t *round, bool idle);
 
-/* flavours: the action has them; vectors: of a right-hand side. QK_BAD_ARGUMENT and QK_TOO_LARGE
- * name field, value and limit; the result is unchanged. */
-qk_status_t qk_fill_parse(const Quark__Engine__Fill *message, int entries, bool flavours,
-                          int vectors, qk_fill_t *fill, qk_err_t *err);
-/* dims: extents of the lattice; vectors: of a right-hand side. */
-qk_status_t qk_eigen_parse(const Quark__Engine__Eigen *message, const int dims[4], int vectors,
-                           qk_eigen_order_t *order, qk_err_t *err);
+/* QK_BAD_ARGUMENT and QK_TOO_LARGE name field, value and limit, QK_UNSUPPORTED what the fields of
+ * the action do not have; the result is unchanged. */
+qk_status_t qk_fill_parse(const Quark__Engine__Fill *message, int entries,
+                          const qk_action_row_t *action, qk_fill_t *fill, qk_err_t *err);
+/* dims: extents of the lattice. */
+qk_status_t qk_eigen_parse(const Quark__Engine__Eigen *message, const int dims[4],
+                           const qk_action_row_t *action, qk_eigen_order_t *order, qk_err_t *err);
 /* dims: extents of the lattice. */
 qk_status_t qk_correlate_parse(const Quark__Engine__Contract *message, const uint32_t dims[4],
                                qk_correlate_t *correlate, qk_err_t *err);

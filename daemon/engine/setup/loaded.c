@@ -16,7 +16,7 @@
 #include "daemon/engine/setup/actions.h"
 #include "daemon/engine/setup/grid.h"
 
-enum { LINK_SITE_BYTES = 4 * 18 * 8, WIRE_SITE_BYTES = 24 * 8 }; /* in double, on the host */
+enum { LINK_SITE_BYTES = 4 * 18 * 8 }; /* in double, on the host */
 
 typedef struct loading {
   qk_comm_t *comm;
@@ -39,7 +39,7 @@ static void enter(const loading_t *in, const char *phase) {
 }
 
 static int64_t wire_bytes(const qk_loaded_t *s) {
-  return s->geom.local_volume * s->vectors * WIRE_SITE_BYTES;
+  return s->geom.local_volume * s->vectors * qk_geom_wire_reals(&s->geom) * (int)sizeof(double);
 }
 
 static qk_status_t init_device(qk_loaded_t *s) {
@@ -544,8 +544,8 @@ qk_status_t qk_loaded_create(qk_comm_t *comm, const qk_load_t *load, qk_loaded_t
     s->replicas = load->place.replicas;
     s->inner = load->inner;
     memcpy(s->phase_t, load->phase[3], sizeof s->phase_t);
-    s->has_flavours = qk_values_action(&load->values)->has_flavours;
-    s->vectors = qk_action_vectors(qk_values_action(&load->values));
+    s->action = qk_values_action(&load->values);
+    s->vectors = qk_action_vectors(s->action);
     status = build(&in, s);
   }
   if (status == QK_OK) status = qk_device_explain(&s->dev, qk_loaded_count_memory(s), err);

@@ -58,7 +58,7 @@ typedef struct qk_loaded {
   qk_mg_identity_t identity;        /* links, boundary, operator: what files are bound to */
   uint64_t fingerprint;             /* of the LOAD */
   int replicas;                     /* engines that serve the setup */
-  bool has_flavours;                /* of the action (actions.h) */
+  const qk_action_row_t *action;    /* its row */
   int vectors;                      /* of a right-hand side (actions.h): 1 or more */
   int64_t device_bytes, host_bytes; /* sums over the ranks, by qk_loaded_count_memory */
 } qk_loaded_t;

@@ -6,16 +6,22 @@
 #include "daemon/engine/setup/deflate.h"
 #include "proto/limits.h"
 
-/* Links of a site in double on the host, and a field of one column. */
-enum { LINK_SITE_BYTES = 4 * 18 * 8, WIRE_SITE_BYTES = 24 * 8, TERM_SITE_BYTES = 72 * 8 };
+/* Links of a site in double on the host, and a clover term. */
+enum { LINK_SITE_BYTES = 4 * 18 * 8, TERM_SITE_BYTES = 72 * 8 };
 /* At most at the same time; each is rounded up. */
 enum { WORK_FIELDS = 16 };
 /* Buffers that are worth more than the single-RHS solver: without any, slots wait for fields. */
 enum { STAGING_FEW = 2 };
 enum { PARTS_FIELDS = 3 }; /* source, result, room (serve/works.c) */
 
+static int64_t wire_site_bytes(const qk_geom_t *geom) {
+  return qk_geom_wire_reals(geom) * (int64_t)sizeof(double);
+}
+
 /* A block of eight sources that are made, twice (source.c). */
-enum { SOURCE_SITE_BYTES = 2 * 8 * WIRE_SITE_BYTES };
+static int64_t source_site_bytes(const qk_geom_t *geom) {
+  return 2 * QK_TILE * 2 * geom->ncomp * (int64_t)sizeof(double);
+}
 
 static const char *const NAMES[QK_PLAN_SHARES] = {
     [QK_PLAN_OPERATOR] = "operator", [QK_PLAN_PROLONGATORS] = "prolongators",
@@ -420,7 +426,7 @@ static void add_work(const qk_plan_input_t *in, const qk_geom_t *geom, qk_plan_t
 void qk_plan_make(const qk_plan_input_t *in, qk_plan_t *plan) {
   const int half = (in->nslot + 1) / 2;
   const qk_geom_t geom = geom_of_fields(in);
-  const int64_t vector = in->geom->local_volume * WIRE_SITE_BYTES;
+  const int64_t vector = in->geom->local_volume * wire_site_bytes(in->geom);
   *plan = (qk_plan_t){.nslot = in->nslot,
                       .staging = in->staging < half ? in->staging : half,
                       .single_rhs = in->single_rhs && in->nslot > 1,
@@ -442,7 +448,7 @@ void qk_plan_make(const qk_plan_input_t *in, qk_plan_t *plan) {
   const bool parts = !in->no_parts && geom.ls <= 1;
   if (parts) plan->parts = PARTS_FIELDS * field(&geom, QK_DOUBLE, 1, QK_FULL);
   if (in->on_host)
-    plan->host = in->geom->local_volume * (LINK_SITE_BYTES + SOURCE_SITE_BYTES) +
+    plan->host = in->geom->local_volume * (LINK_SITE_BYTES + source_site_bytes(in->geom)) +
                  plan->share[QK_PLAN_TRANSFER];
 }
 

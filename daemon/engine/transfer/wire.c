@@ -9,7 +9,7 @@
 
 #include "daemon/base/mem.h"
 
-enum { REALS_PER_SITE = 24, TAG_PART = 900 };
+enum { REALS_MAX = 24, TAG_PART = 900 };
 
 struct qk_wire {
   const qk_geom_t *geom;
@@ -18,8 +18,8 @@ struct qk_wire {
   uint64_t *remote; /* [ranks]: 1 for those that are not */
 };
 
-static size_t site_bytes(bool is_double) {
-  return REALS_PER_SITE * (is_double ? sizeof(double) : sizeof(float));
+static size_t site_bytes(const qk_geom_t *geom, bool is_double) {
+  return (size_t)qk_geom_wire_reals(geom) * (is_double ? sizeof(double) : sizeof(float));
 }
 
 static int vectors(const qk_wire_t *wire) {
@@ -27,7 +27,7 @@ static int vectors(const qk_wire_t *wire) {
 }
 
 size_t qk_wire_vector_bytes(const qk_wire_t *wire, bool is_double) {
-  return (size_t)wire->geom->local_volume * site_bytes(is_double);
+  return (size_t)wire->geom->local_volume * site_bytes(wire->geom, is_double);
 }
 
 size_t qk_wire_part_bytes(const qk_wire_t *wire, bool is_double) {
@@ -98,7 +98,8 @@ static qk_status_t open_segment(qk_wire_t *wire, const char *name, bool is_doubl
   qk_status_t status = QK_OK;
   const bool half = parity != QK_FULL;
   *segment = (qk_segment_t){.fd = -1, .is_double = is_double, .parity = parity};
-  int64_t bytes = count * vectors(wire) * wire->geom->volume * (int64_t)site_bytes(is_double);
+  int64_t bytes =
+      count * vectors(wire) * wire->geom->volume * (int64_t)site_bytes(wire->geom, is_double);
   if (half && vectors(wire) > 1)
     return qk_fail(err, QK_UNSUPPORTED, "fields of one parity: not of several vectors");
   if (half) bytes /= 2;
@@ -253,7 +254,7 @@ static int first_site(const rows_t *r, int64_t row) {
 /* From the second half of `to`, where those of the parity stand, to their places; 0 elsewhere. No
  * place is behind the site that comes next. */
 static void spread(const rows_t *r, char *to, size_t site) {
-  char one[REALS_PER_SITE * sizeof(double)];
+  char one[REALS_MAX * sizeof(double)];
   for (int64_t k = 0; k < r->sites / 2; k++) {
     const int first = first_site(r, 2 * k / r->length);
     memcpy(one, to + (size_t)(r->sites / 2 + k) * site, site);
@@ -269,9 +270,9 @@ static void gather(const rows_t *r, char *part, size_t site) {
             part + (size_t)(2 * k + first_site(r, 2 * k / r->length)) * site, site);
 }
 
-static qk_status_t move_half(const qk_segment_t *segment, const rows_t *r, int64_t site, char *part,
-                             bool write, qk_err_t *err) {
-  const size_t bytes = site_bytes(segment->is_double), n = (size_t)(r->sites / 2) * bytes;
+static qk_status_t move_half(const qk_geom_t *geom, const qk_segment_t *segment, const rows_t *r,
+                             int64_t site, char *part, bool write, qk_err_t *err) {
+  const size_t bytes = site_bytes(geom, segment->is_double), n = (size_t)(r->sites / 2) * bytes;
   const off_t at = site / 2 * (off_t)bytes;
   if (write) {
     gather(r, part, bytes);
@@ -292,7 +293,7 @@ static qk_status_t move_piece(const qk_geom_t *geom, int vectors, const int coor
   const int64_t i = piece_of_part(geom, coord, segment, piece);
   const int32_t *l = geom->lat.l;
   const run_t run = run_of(geom);
-  const size_t bytes = (size_t)run.sites * site_bytes(segment->is_double);
+  const size_t bytes = (size_t)run.sites * site_bytes(geom, segment->is_double);
   const int64_t n = pieces_of_vector(geom);
   int64_t rest = i % n, stride = 1,
           site = ((int64_t)segment->first * vectors + i / n) * geom->volume;
@@ -311,8 +312,8 @@ static qk_status_t move_piece(const qk_geom_t *geom, int vectors, const int coor
     rows.at[mu] = (int)x;
   }
   if (segment->parity != QK_FULL)
-    return move_half(segment, &rows, site, part + (size_t)i * bytes, write, err);
-  off_t at = site * (off_t)site_bytes(segment->is_double);
+    return move_half(geom, segment, &rows, site, part + (size_t)i * bytes, write, err);
+  off_t at = site * (off_t)site_bytes(geom, segment->is_double);
   return move_bytes(segment->fd, part + (size_t)i * bytes, bytes, at, write, err);
 }
 

@@ -3,7 +3,8 @@
  * rank's part of them; and objects that only rank 0 writes.
  *
  * Shapes: the object holds [vectors][T][Z][Y][X][4 spins][3 colours] complex of float or double,
- * from byte 0, exactly, with the vectors of a right-hand side (geom.h: inner); a part holds the
+ * from byte 0, exactly, with the vectors of a right-hand side (geom.h: inner), or, of colour vectors
+ * (geom.h: ncomp), [T][Z][Y][X][3 colours]; a part holds the
  * same of the local lattice, in host memory. An object of one parity holds the sites of that
  * parity alone, in this order; its part is that of the whole lattice, 0 on the other parity when it
  * is read and not looked at there when it is written. Ranks of rank 0's host read and write their

@@ -1,5 +1,6 @@
 #include "daemon/front/engines/engine_encode.h"
 
+#include "daemon/base/assert.h"
 #include "daemon/front/settings/operator.h"
 #include "proto/choices.h"
 #include "proto/control.h"
@@ -152,9 +153,12 @@ uint8_t *qk_engine_encode_fill(uint32_t entry, uint64_t serial, const qk_rhs_t *
   return pack(&ENVELOPE(FILL, fill, &fill), bytes);
 }
 
-/* Names of the segments of a propagator whose first column is given. */
-static void name_columns(qk_rhs_t *first, char *name[QK_PROPAGATOR_COLUMNS]) {
-  for (uint32_t i = 0; i < QK_PROPAGATOR_COLUMNS; i++) name[i] = first[i].solution->name;
+/* Names of the segments of a propagator whose first column is given; returns their number. */
+static size_t name_columns(qk_rhs_t *first, char *name[QK_PROPAGATOR_COLUMNS]) {
+  const uint32_t n = first->job->shape.columns;
+  QK_ASSERT(n <= QK_PROPAGATOR_COLUMNS);
+  for (uint32_t i = 0; i < n; i++) name[i] = first[i].solution->name;
+  return n;
 }
 
 uint8_t *qk_engine_encode_contract(uint64_t serial, const qk_rhs_t *rhs, size_t *bytes) {
@@ -162,14 +166,12 @@ uint8_t *qk_engine_encode_contract(uint64_t serial, const qk_rhs_t *rhs, size_t 
   char *a[QK_PROPAGATOR_COLUMNS], *b[QK_PROPAGATOR_COLUMNS];
   contract.serial = serial;
   contract.contraction = rhs->job->contraction;
-  name_columns(rhs->uses[0], a);
+  contract.n_shm_a = name_columns(rhs->uses[0], a);
   contract.shm_a = a;
-  contract.n_shm_a = QK_PROPAGATOR_COLUMNS;
   contract.dtype_a = rhs->uses[0]->job->dtype;
   if (rhs->uses[1]) {
-    name_columns(rhs->uses[1], b);
+    contract.n_shm_b = name_columns(rhs->uses[1], b);
     contract.shm_b = b;
-    contract.n_shm_b = QK_PROPAGATOR_COLUMNS;
     contract.has_dtype_b = true;
     contract.dtype_b = rhs->uses[1]->job->dtype;
   }

@@ -19,8 +19,8 @@ static qk_status_t check_enums(const Quark__Submit *s, qk_err_t *err) {
     return qk_fail(err, QK_BAD_ARGUMENT, "dtype = %d: must be 1 (f32) or 2 (f64)", s->dtype);
   if ((int)s->basis < 0 || s->basis > QUARK__BASIS__BASIS_OPENQCD)
     return qk_fail(err, QK_BAD_ARGUMENT, "basis = %d is outside 0 .. 3", s->basis);
-  if ((int)s->normalisation < 0 || s->normalisation > QUARK__NORMALISATION__NORMALISATION_KAPPA)
-    return qk_fail(err, QK_BAD_ARGUMENT, "normalisation = %d is outside 0 .. 1", s->normalisation);
+  if ((int)s->normalisation < 0 || s->normalisation > QUARK__NORMALISATION__NORMALISATION_TWICE)
+    return qk_fail(err, QK_BAD_ARGUMENT, "normalisation = %d is outside 0 .. 2", s->normalisation);
   if ((int)s->source < 0 || s->source > QUARK__SOURCE_KIND__SOURCE_VECTOR)
     return qk_fail(err, QK_BAD_ARGUMENT, "source = %d is outside 0 .. 7", s->source);
   if (s->sink < QUARK__SINK__SINK_DOWNLOAD || s->sink > QUARK__SINK__SINK_PROJECT)
@@ -138,6 +138,31 @@ static qk_status_t check_usual(const qk_shape_t *shape, const char *what, qk_err
                  what, shape->site_reals, shape->columns);
 }
 
+/* Colour vectors have neither bases nor gamma matrices. */
+static qk_status_t check_colour(const Quark__Submit *s, const qk_shape_t *shape, qk_err_t *err) {
+  static const char of[] = "fields of this setup have colour alone";
+  const bool twice = s->normalisation == QUARK__NORMALISATION__NORMALISATION_TWICE;
+  if (!qk_shape_is_colour(shape) && twice)
+    return qk_fail(
+        err, QK_BAD_ARGUMENT,
+        "normalisation = %d: it is for staggered fermions; fields of this setup have spin",
+        (int)s->normalisation);
+  if (!qk_shape_is_colour(shape)) return QK_OK;
+  if (s->basis != QUARK__BASIS__BASIS_DEGRAND_ROSSI)
+    return qk_fail(err, QK_BAD_ARGUMENT, "basis = %d: %s, only 0 is accepted", (int)s->basis, of);
+  if (s->dagger && s->work == QUARK__WORK__WORK_SOLVE)
+    return qk_fail(err, QK_UNSUPPORTED,
+                   "dagger: %s, and a solve of the adjoint is not defined for them; signs "
+                   "(-1)^(x+y+z+t) of source and solution do that",
+                   of);
+  const bool sequential = s->source == QUARK__SOURCE_KIND__SOURCE_SEQUENTIAL;
+  for (size_t i = 0; sequential && i < s->n_column; i++)
+    if (s->column[i]->gamma != 0)
+      return qk_fail(err, QK_UNSUPPORTED, "column %zu: gamma = %u: %s, only 0 is accepted", i,
+                     s->column[i]->gamma, of);
+  return QK_OK;
+}
+
 static qk_status_t check_columns(const Quark__Submit *s, const qk_shape_t *shape, qk_err_t *err) {
   const bool fields = s->source == QUARK__SOURCE_KIND__SOURCE_UPLOAD ||
                       s->source == QUARK__SOURCE_KIND__SOURCE_FILE;
@@ -214,8 +239,10 @@ qk_status_t qk_job_check(const Quark__Submit *s, const qk_shape_t *shape, qk_err
   if (status == QK_OK) status = say(qk_smearing_check(s->smear, "smear", why), why, err);
   if (status == QK_OK && s->parity != QUARK__PARITY__PARITY_ALL)
     status = check_usual(shape, "a field of one parity", err);
-  if (status == QK_OK && s->source == QUARK__SOURCE_KIND__SOURCE_SEQUENTIAL)
+  if (status == QK_OK && s->source == QUARK__SOURCE_KIND__SOURCE_SEQUENTIAL &&
+      !qk_shape_is_colour(shape))
     status = check_usual(shape, "a sequential source", err);
+  if (status == QK_OK) status = check_colour(s, shape, err);
   if (status == QK_OK) status = check_vectors(s, err);
   if (status == QK_OK) status = check_project(s, shape, err);
   if (status == QK_OK) status = check_grid(s, shape, err);
@@ -273,8 +300,8 @@ qk_status_t qk_job_check_kappa(const Quark__Submit *s, double kappa, qk_err_t *e
   if (kappa > 0 || s->normalisation != QUARK__NORMALISATION__NORMALISATION_KAPPA) return QK_OK;
   return qk_fail(
       err, QK_BAD_ARGUMENT,
-      "normalisation = %d: this setup has no kappa (its clover term tells no mass): load "
-      "it with kappa, or ask for 0 (mass)",
+      "normalisation = %d: this setup has no kappa: ask for 0 (mass); one whose clover term tells "
+      "no mass may be loaded with kappa",
       (int)s->normalisation);
 }
 
@@ -283,6 +310,7 @@ qk_status_t qk_job_check_kappa(const Quark__Submit *s, double kappa, qk_err_t *e
 qk_status_t qk_job_check_eigen(const Quark__Eigen *eigen, const qk_shape_t *shape, qk_err_t *err) {
   char why[QK_WHY];
   qk_status_t status = check_request(eigen->request, eigen->deadline_ms, eigen->priority, err);
+  if (status == QK_OK && qk_shape_is_colour(shape)) status = check_usual(shape, "EIGEN", err);
   if (status != QK_OK) return status;
   status = say(qk_eigen_check(eigen->problem, shape, why), why, err);
   return status == QK_OK ? say(qk_eigen_check_new_name(eigen->problem->name, why), why, err)
@@ -291,7 +319,8 @@ qk_status_t qk_job_check_eigen(const Quark__Eigen *eigen, const qk_shape_t *shap
 
 /* ---- CONTRACT ------------------------------------------------------------------------------ */
 
-static qk_status_t check_channel(const Quark__Channel *c, size_t i, qk_err_t *err) {
+static qk_status_t check_channel(const Quark__Channel *c, const qk_shape_t *shape, size_t i,
+                                 qk_err_t *err) {
   if ((int)c->kind < 0 || c->kind > QUARK__CHANNEL_KIND__CHANNEL_DELTA)
     return qk_fail(err, QK_BAD_ARGUMENT, "channel %zu: kind = %d is outside 0 .. 2", i, c->kind);
   if (c->sink > 15)
@@ -299,11 +328,21 @@ static qk_status_t check_channel(const Quark__Channel *c, size_t i, qk_err_t *er
   if (c->source > 15)
     return qk_fail(err, QK_BAD_ARGUMENT, "channel %zu: source = %u is outside 0 .. 15", i,
                    c->source);
-  return QK_OK;
+  if (!qk_shape_is_colour(shape)) return QK_OK;
+  if (c->kind != QUARK__CHANNEL_KIND__CHANNEL_MESON)
+    return qk_fail(err, QK_UNSUPPORTED,
+                   "channel %zu: kind = %d: of fields with colour alone there are mesons (0)", i,
+                   c->kind);
+  if (c->sink == c->source) return QK_OK;
+  return qk_fail(err, QK_UNSUPPORTED,
+                 "channel %zu: sink = %u, source = %u: of fields with colour alone there are local "
+                 "mesons, whose spin and taste are the same",
+                 i, c->sink, c->source);
 }
 
-static qk_status_t check_first(const char *name, uint32_t first, qk_err_t *err) {
-  const uint32_t most = QK_REQUEST_RHS_MAX - QK_PROPAGATOR_COLUMNS;
+static qk_status_t check_first(const char *name, uint32_t first, const qk_shape_t *shape,
+                               qk_err_t *err) {
+  const uint32_t most = QK_REQUEST_RHS_MAX - shape->columns;
   if (first <= most) return QK_OK;
   return qk_fail(err, QK_BAD_ARGUMENT, "%s = %u is outside 0 .. %u", name, first, most);
 }
@@ -314,21 +353,22 @@ qk_status_t qk_job_check_contract(const Quark__Contract *contract, const qk_shap
   char why[QK_WHY];
   qk_status_t status =
       check_request(contract->request, contract->deadline_ms, contract->priority, err);
+  if (status == QK_OK && !qk_shape_is_colour(shape))
+    status = check_usual(shape, "a contraction", err);
   if (status != QK_OK) return status;
   if (c->n_channel == 0) return qk_fail(err, QK_BAD_ARGUMENT, "channels: must be at least 1");
   if (c->n_channel > QK_CHANNELS_MAX)
     return qk_fail(err, QK_TOO_LARGE, "%zu channels are over the limit of %d", c->n_channel,
                    QK_CHANNELS_MAX);
   for (size_t i = 0; i < c->n_channel && status == QK_OK; i++)
-    status = check_channel(c->channel[i], i, err);
-  if (status == QK_OK) status = check_first("first_a", c->first_a, err);
-  if (status == QK_OK) status = check_first("first_b", c->first_b, err);
+    status = check_channel(c->channel[i], shape, i, err);
+  if (status == QK_OK) status = check_first("first_a", c->first_a, shape, err);
+  if (status == QK_OK) status = check_first("first_b", c->first_b, shape, err);
   if (status == QK_OK && c->request_b == 0 && c->first_b > 0)
     status = qk_fail(err, QK_BAD_ARGUMENT, "first_b = %u needs request_b", c->first_b);
   if (status == QK_OK) status = say(qk_momenta_check(c, shape->dims, why), why, err);
   if (status == QK_OK) status = say(qk_origin_check(c, shape->dims, why), why, err);
   if (status == QK_OK) status = say(qk_smearing_check(c->sink, "sink", why), why, err);
-  if (status == QK_OK) status = check_usual(shape, "a contraction", err);
   return status;
 }
 

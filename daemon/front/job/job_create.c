@@ -218,7 +218,7 @@ static double deadline_of(uint64_t deadline_ms, double now) {
 }
 
 /* Of results with M times 2 kappa in place of M. */
-static double kappa_factor(const Quark__Submit *submit, double two_kappa) {
+static double factor_of(const Quark__Submit *submit, double two_kappa) {
   const bool symmetric = submit->schur == QUARK__SCHUR__SCHUR_SYMMETRIC;
   switch (submit->work) {
   case QUARK__WORK__WORK_SOLVE:
@@ -295,7 +295,9 @@ qk_status_t qk_job_create(const Quark__Submit *submit, const qk_terms_t *terms, 
   job->flavour = submit->flavour < 0 ? -1 : 1;
   job->five_d = submit->five_d;
   if (submit->normalisation == QUARK__NORMALISATION__NORMALISATION_KAPPA)
-    job->factor = kappa_factor(submit, 2 * terms->kappa);
+    job->factor = factor_of(submit, 2 * terms->kappa);
+  if (submit->normalisation == QUARK__NORMALISATION__NORMALISATION_TWICE)
+    job->factor = factor_of(submit, 2);
   job->accepted_at = terms->now;
   job->deadline = deadline_of(submit->deadline_ms, terms->now);
   job->priority = (int)submit->priority;

@@ -7,6 +7,10 @@
 #include "daemon/engine/serve/round.h"
 
 static const uint32_t DIMS[4] = {4, 6, 8, 16};
+static const qk_action_row_t usual = {.name = "usual"},
+                             flavours = {.name = "flavours", .has_flavours = true},
+                             doublet = {.name = "doublet", .has_flavours = true, .vectors = 2},
+                             colours = {.name = "colours", .colour = true};
 
 static Quark__Smearing good_smearing(void) {
   static double param[3] = {0.75, 0.6, 0.3};
@@ -41,7 +45,7 @@ static void expect_fill_refused_as(const Quark__Engine__Fill *message, qk_status
   qk_fill_t fill;
   memset(&fill, 0x5a, sizeof fill);
   qk_fill_t before = fill;
-  cr_expect_eq(qk_fill_parse(message, 4, true, 1, &fill, &err), status, "%s", words);
+  cr_expect_eq(qk_fill_parse(message, 4, &flavours, &fill, &err), status, "%s", words);
   cr_expect(strstr(err.text, words) != NULL, "'%s' where '%s' was expected", err.text, words);
   cr_expect(memcmp(&fill, &before, sizeof fill) == 0, "%s", words);
 }
@@ -64,7 +68,7 @@ Test(round, a_sequential_fill_comes_out_as_it_went_in) {
   m.has_in_dtype = true;
   m.in_dtype = QUARK__DTYPE__DTYPE_F32;
   m.smear = &smear;
-  cr_assert_eq(qk_fill_parse(&m, 4, true, 1, &f, &err), QK_OK, "%s", err.text);
+  cr_assert_eq(qk_fill_parse(&m, 4, &flavours, &f, &err), QK_OK, "%s", err.text);
   cr_expect(!f.upload && f.source == QK_SOURCE_HELD && f.site[3] == -1 && f.gamma == 9);
   cr_expect(f.mom[0] == 3 && f.mom[1] == 0 && f.mom[2] == -7 && f.spin == -1 && f.colour == -1);
   cr_expect(f.is_double && !f.in_double);
@@ -73,7 +77,7 @@ Test(round, a_sequential_fill_comes_out_as_it_went_in) {
   cr_expect(f.smear.links.kind == QK_LINK_SMEAR_HYP && f.smear.links.param[2] == 0.3);
   m.has_in_dtype = false;
   m.smear = NULL;
-  cr_assert_eq(qk_fill_parse(&m, 4, true, 1, &f, &err), QK_OK, "%s", err.text);
+  cr_assert_eq(qk_fill_parse(&m, 4, &flavours, &f, &err), QK_OK, "%s", err.text);
   cr_expect(f.in_double && f.smear.steps == 0);
 }
 
@@ -81,12 +85,12 @@ Test(round, an_upload_has_the_slab_that_the_front_names) {
   qk_err_t err = {0};
   qk_fill_t f;
   Quark__Engine__Fill m = good_fill(QUARK__SOURCE_KIND__SOURCE_UPLOAD, NULL);
-  cr_assert_eq(qk_fill_parse(&m, 4, true, 1, &f, &err), QK_OK, "%s", err.text);
+  cr_assert_eq(qk_fill_parse(&m, 4, &flavours, &f, &err), QK_OK, "%s", err.text);
   cr_expect_not(f.slab.partial);
   m.has_slab_first = m.has_slab_count = true;
   m.slab_first = 5;
   m.slab_count = 0;
-  cr_assert_eq(qk_fill_parse(&m, 4, true, 1, &f, &err), QK_OK, "%s", err.text);
+  cr_assert_eq(qk_fill_parse(&m, 4, &flavours, &f, &err), QK_OK, "%s", err.text);
   cr_expect(f.slab.partial && f.slab.first == 5 && f.slab.count == 0);
   const qk_input_t input = qk_fill_input(&f);
   cr_expect(strcmp(input.name, "/in") == 0 && input.is_double && input.parity == QK_FULL);
@@ -109,12 +113,12 @@ Test(round, a_fill_of_an_eigenvector_comes_out_as_it_went_in) {
   c.slice = 3;
   Quark__Engine__Fill m = good_fill(QUARK__SOURCE_KIND__SOURCE_VECTOR, &c);
   m.vectors = "low.1";
-  cr_assert_eq(qk_fill_parse(&m, 4, true, 1, &f, &err), QK_OK, "%s", err.text);
+  cr_assert_eq(qk_fill_parse(&m, 4, &flavours, &f, &err), QK_OK, "%s", err.text);
   cr_expect(!f.upload && f.vector == 17 && f.slice == 3 && f.component == 1);
   cr_expect_str_eq(f.vectors, "low.1");
   c.flavour = -1;
   expect_fill_refused(&m, "flavour of a column = -1");
-  cr_assert_eq(qk_fill_parse(&m, 4, true, 2, &f, &err), QK_OK, "%s", err.text);
+  cr_assert_eq(qk_fill_parse(&m, 4, &doublet, &f, &err), QK_OK, "%s", err.text);
   cr_expect_eq(f.component, -1);
   c.flavour = 0;
   c.vector = QK_EIGEN_COUNT_MAX;
@@ -138,7 +142,7 @@ static void expect_eigen_refused(const Quark__Engine__Eigen *m, const char *word
   qk_eigen_order_t order, before;
   memset(&order, 0x5a, sizeof order);
   before = order;
-  cr_expect_neq(qk_eigen_parse(m, dims, 1, &order, &err), QK_OK, "%s", words);
+  cr_expect_neq(qk_eigen_parse(m, dims, &usual, &order, &err), QK_OK, "%s", words);
   cr_expect(strstr(err.text, words) != NULL, "'%s' where '%s' was expected", err.text, words);
   cr_expect(memcmp(&order, &before, sizeof order) == 0, "%s", words);
 }
@@ -162,7 +166,7 @@ Test(round, an_eigen_comes_out_as_it_went_in) {
   p.space = 64;
   p.order = 30;
   p.restarts = 7;
-  cr_assert_eq(qk_eigen_parse(&m, dims, 1, &o, &err), QK_OK, "%s", err.text);
+  cr_assert_eq(qk_eigen_parse(&m, dims, &usual, &o, &err), QK_OK, "%s", err.text);
   cr_expect(o.serial == 9 && !o.restore && o.problem.kind == 1 && o.problem.count == 20);
   cr_expect(o.problem.space == 64 && o.problem.order == 30 && o.problem.restarts == 7);
   cr_expect(o.problem.tol == 1e-9 && o.problem.links[0] == '\0');
@@ -171,10 +175,10 @@ Test(round, an_eigen_comes_out_as_it_went_in) {
   cr_expect_str_eq(o.shm_out, "/out");
   p.kind = QUARK__EIGEN_KIND__EIGEN_LAPLACIAN;
   p.links = &links;
-  cr_assert_eq(qk_eigen_parse(&m, dims, 1, &o, &err), QK_OK, "%s", err.text);
+  cr_assert_eq(qk_eigen_parse(&m, dims, &usual, &o, &err), QK_OK, "%s", err.text);
   const qk_eigen_order_t hyp = o;
   links.link_steps = 3;
-  cr_assert_eq(qk_eigen_parse(&m, dims, 1, &o, &err), QK_OK, "%s", err.text);
+  cr_assert_eq(qk_eigen_parse(&m, dims, &usual, &o, &err), QK_OK, "%s", err.text);
   cr_expect_str_neq(o.problem.links, hyp.problem.links);
   p.kind = QUARK__EIGEN_KIND__EIGEN_NORMAL;
   expect_eigen_refused(&m, "links");
@@ -202,13 +206,13 @@ Test(round, a_fill_says_what_it_is_projected_onto) {
   Quark__Column c = QUARK__COLUMN__INIT;
   const Quark__Engine__Fill plain = good_fill(QUARK__SOURCE_KIND__SOURCE_POINT, &c);
   Quark__Engine__Fill m = plain;
-  cr_assert_eq(qk_fill_parse(&m, 4, true, 1, &f, &err), QK_OK, "%s", err.text);
+  cr_assert_eq(qk_fill_parse(&m, 4, &flavours, &f, &err), QK_OK, "%s", err.text);
   cr_expect(f.project[0] == '\0' && f.project_count == 0);
   m.project = "low";
   m.project_count = 4096;
-  cr_assert_eq(qk_fill_parse(&m, 4, true, 1, &f, &err), QK_OK, "%s", err.text);
+  cr_assert_eq(qk_fill_parse(&m, 4, &flavours, &f, &err), QK_OK, "%s", err.text);
   cr_expect(strcmp(f.project, "low") == 0 && f.project_count == 4096);
-  cr_expect_eq(qk_fill_parse(&m, 4, true, 2, &f, &err), QK_UNSUPPORTED);
+  cr_expect_eq(qk_fill_parse(&m, 4, &doublet, &f, &err), QK_UNSUPPORTED);
   cr_expect(strstr(err.text, "doublet"), "%s", err.text);
   const Quark__Engine__Fill good = m;
 #define REFUSED(change, words) (m = good, change, expect_fill_refused(&m, words))
@@ -220,6 +224,60 @@ Test(round, a_fill_says_what_it_is_projected_onto) {
   REFUSED(m.parity = QUARK__PARITY__PARITY_ODD, "parity = 2: a projection is of all sites");
   REFUSED(m.five_d = true, "five_d");
 #undef REFUSED
+}
+
+/* ---- colour alone ---- */
+
+static void expect_not_of_colours(const Quark__Engine__Fill *m, qk_status_t status,
+                                  const char *words) {
+  qk_err_t err = {0};
+  qk_fill_t f;
+  cr_expect_eq(qk_fill_parse(m, 4, &colours, &f, &err), status, "%s: %s", words, err.text);
+  cr_expect(strstr(err.text, words), "%s: %s", words, err.text);
+  cr_expect_eq(qk_fill_parse(m, 4, &flavours, &f, &err), QK_OK, "%s: %s", words, err.text);
+}
+
+Test(round, colour_vectors_have_no_spin) {
+  qk_err_t err = {0};
+  qk_fill_t f;
+  Quark__Column c = QUARK__COLUMN__INIT;
+  const Quark__Engine__Fill good = good_fill(QUARK__SOURCE_KIND__SOURCE_POINT, &c);
+  Quark__Engine__Fill m = good;
+  c.colour = 2;
+  cr_assert_eq(qk_fill_parse(&m, 4, &colours, &f, &err), QK_OK, "%s", err.text);
+  cr_expect(f.spin == 0 && f.colour == 2 && f.component == 1);
+  c.spin = 1;
+  expect_not_of_colours(&m, QK_BAD_ARGUMENT, "spin = 1: 0 to 0");
+  c.spin = 0;
+  m.basis = QUARK__BASIS__BASIS_UKQCD;
+  expect_not_of_colours(&m, QK_BAD_ARGUMENT, "basis = 1");
+  m = good;
+  m.source = QUARK__SOURCE_KIND__SOURCE_Z4;
+  c.spin = c.colour = -1;
+  cr_expect_eq(qk_fill_parse(&m, 4, &colours, &f, &err), QK_OK, "%s", err.text);
+}
+
+Test(round, what_colour_vectors_do_not_have_is_refused) {
+  qk_err_t err = {0};
+  qk_fill_t f;
+  Quark__Column c = QUARK__COLUMN__INIT;
+  const Quark__Engine__Fill good = good_fill(QUARK__SOURCE_KIND__SOURCE_POINT, &c);
+  Quark__Engine__Fill m = good;
+#define REFUSED(change, words) (m = good, change, expect_not_of_colours(&m, QK_UNSUPPORTED, words))
+  REFUSED(m.dagger = true, "a solve of the adjoint");
+  REFUSED(m.parity = QUARK__PARITY__PARITY_EVEN, "fields of one parity");
+  REFUSED((m.project = "low", m.project_count = 1), "a projection");
+  REFUSED((m.source = QUARK__SOURCE_KIND__SOURCE_VECTOR, m.vectors = "low"), "eigenvectors");
+  REFUSED((m.source = QUARK__SOURCE_KIND__SOURCE_SEQUENTIAL, c.gamma = 15), "gamma = 15");
+#undef REFUSED
+  m = good;
+  m.source = QUARK__SOURCE_KIND__SOURCE_SEQUENTIAL;
+  c.gamma = 0;
+  cr_expect_eq(qk_fill_parse(&m, 4, &colours, &f, &err), QK_OK, "%s", err.text);
+  m = good;
+  m.dagger = true;
+  m.work = QUARK__WORK__WORK_M;
+  cr_expect_eq(qk_fill_parse(&m, 4, &colours, &f, &err), QK_OK, "%s", err.text);
 }
 
 /* ---- work and parity ---- */
@@ -236,7 +294,7 @@ Test(round, work_needs_no_tolerance_and_a_solve_does) {
     m.parity =
         work == QUARK__WORK__WORK_SCHUR ? QUARK__PARITY__PARITY_ODD : QUARK__PARITY__PARITY_ALL;
     const bool solves = work == QUARK__WORK__WORK_SOLVE;
-    cr_expect_eq(qk_fill_parse(&m, 4, true, 1, &f, &err), solves ? QK_BAD_ARGUMENT : QK_OK, "%s",
+    cr_expect_eq(qk_fill_parse(&m, 4, &flavours, &f, &err), solves ? QK_BAD_ARGUMENT : QK_OK, "%s",
                  err.text);
     if (solves) continue;
     cr_expect(f.work == m.work && f.dagger == m.dagger && f.parity == m.parity);
@@ -255,13 +313,13 @@ Test(round, a_source_stands_where_hops_come_from) {
     Quark__Engine__Fill m = good_fill(QUARK__SOURCE_KIND__SOURCE_UPLOAD, NULL);
     m.work = (Quark__Work)work;
     m.parity = even;
-    cr_assert_eq(qk_fill_parse(&m, 4, true, 1, &f, &err), QK_OK, "%s", err.text);
+    cr_assert_eq(qk_fill_parse(&m, 4, &flavours, &f, &err), QK_OK, "%s", err.text);
     cr_expect(f.parity == even && f.in_parity == (hops ? odd : even), "work %d", work);
     cr_expect_eq(qk_fill_source_parity(m.work, all), all);
     m.source = QUARK__SOURCE_KIND__SOURCE_SEQUENTIAL;
     m.column = &c;
     m.in_parity = even;
-    cr_assert_eq(qk_fill_parse(&m, 4, true, 1, &f, &err), QK_OK, "%s", err.text);
+    cr_assert_eq(qk_fill_parse(&m, 4, &flavours, &f, &err), QK_OK, "%s", err.text);
     cr_expect_eq(f.in_parity, even, "what is kept says where it is");
   }
   cr_expect(qk_fill_subset(all) == QK_FULL && qk_fill_subset(even) == QK_EVEN);
@@ -290,8 +348,8 @@ Test(round, refuses_work_and_parities_that_do_not_fit) {
   m = good;
   m.parity = QUARK__PARITY__PARITY_ODD;
   m.schur = QUARK__SCHUR__SCHUR_ASYMMETRIC;
-  cr_expect_eq(qk_fill_parse(&m, 4, true, 1, &f, &err), QK_OK, "%s", err.text);
-  cr_expect_eq(qk_fill_parse(&m, 4, true, 2, &f, &err), QK_UNSUPPORTED, "a doublet");
+  cr_expect_eq(qk_fill_parse(&m, 4, &flavours, &f, &err), QK_OK, "%s", err.text);
+  cr_expect_eq(qk_fill_parse(&m, 4, &doublet, &f, &err), QK_UNSUPPORTED, "a doublet");
   m.work = QUARK__WORK__WORK_HOP;
   expect_fill_refused(&m, "schur = 2");
 }
@@ -300,14 +358,14 @@ Test(round, tolerances_and_the_solver_come_out_as_they_went_in) {
   qk_err_t err = {0};
   qk_fill_t f;
   Quark__Engine__Fill m = good_fill(QUARK__SOURCE_KIND__SOURCE_UPLOAD, NULL);
-  cr_assert_eq(qk_fill_parse(&m, 4, true, 1, &f, &err), QK_OK, "%s", err.text);
+  cr_assert_eq(qk_fill_parse(&m, 4, &flavours, &f, &err), QK_OK, "%s", err.text);
   cr_expect(f.stopping.tol == 1e-8 && !qk_stopping_asks_more(&f.stopping) && !f.batch_only);
   m.tol = 0;
   m.tol_abs = 3;
   m.tol_hq = 1e-4;
   m.factor = 0.25;
   m.single_rhs = false;
-  cr_assert_eq(qk_fill_parse(&m, 4, true, 1, &f, &err), QK_OK, "%s", err.text);
+  cr_assert_eq(qk_fill_parse(&m, 4, &flavours, &f, &err), QK_OK, "%s", err.text);
   cr_expect(f.stopping.tol == 0 && f.stopping.tol_abs == 3 && f.stopping.tol_hq == 1e-4);
   cr_expect(f.stopping.factor == 0.25 && f.factor == 0.25 && f.batch_only);
   m.tol_abs = m.tol_hq = 0;
@@ -333,11 +391,11 @@ Test(round, noise_has_slices_and_momentum) {
   c.colour = 1;
   c.seed = 1ull << 63;
   Quark__Engine__Fill m = good_fill(QUARK__SOURCE_KIND__SOURCE_Z4, &c);
-  cr_assert_eq(qk_fill_parse(&m, 4, true, 1, &f, &err), QK_OK, "%s", err.text);
+  cr_assert_eq(qk_fill_parse(&m, 4, &flavours, &f, &err), QK_OK, "%s", err.text);
   cr_expect(f.hint.order == QK_ORDER_OTHERS && f.hint.backlog == 0, "as it says nothing of them");
   m.order = QK_ORDER_FIRST;
   m.backlog = UINT32_MAX;
-  cr_assert_eq(qk_fill_parse(&m, 4, true, 1, &f, &err), QK_OK, "%s", err.text);
+  cr_assert_eq(qk_fill_parse(&m, 4, &flavours, &f, &err), QK_OK, "%s", err.text);
   cr_expect(f.hint.order == QK_ORDER_FIRST && f.hint.backlog == UINT32_MAX);
   cr_expect(f.source == QK_SOURCE_Z4 && f.t_every == 4 && f.mom[1] == -2 && f.seed == 1ull << 63);
   cr_expect(f.spin == -1 && f.colour == 1 && f.site[3] == 3);
@@ -361,7 +419,8 @@ Test(round, the_column_of_a_doublet_has_a_flavour) {
     Quark__Column c = QUARK__COLUMN__INIT;
     c.flavour = cases[i].flavour;
     Quark__Engine__Fill m = good_fill(cases[i].source, &c);
-    const qk_status_t status = qk_fill_parse(&m, 4, false, cases[i].vectors, &f, &err);
+    const qk_status_t status =
+        qk_fill_parse(&m, 4, cases[i].vectors > 1 ? &doublet : &usual, &f, &err);
     cr_expect_eq(status != QK_OK, cases[i].component == 9, "case %zu: %s", i, err.text);
     if (status == QK_OK) cr_expect_eq(f.component, cases[i].component, "case %zu", i);
     if (status == QK_BAD_ARGUMENT) cr_expect_not_null(strstr(err.text, "flavour"), "%s", err.text);
@@ -374,15 +433,15 @@ Test(round, a_fill_has_a_flavour_if_its_action_has_some) {
   qk_fill_t f;
   Quark__Column c = QUARK__COLUMN__INIT;
   Quark__Engine__Fill m = good_fill(QUARK__SOURCE_KIND__SOURCE_POINT, &c);
-  cr_assert_eq(qk_fill_parse(&m, 4, false, 1, &f, &err), QK_OK, "%s", err.text);
+  cr_assert_eq(qk_fill_parse(&m, 4, &usual, &f, &err), QK_OK, "%s", err.text);
   cr_expect_eq(f.flavour, 1, "as it says nothing of it");
   m.has_flavour = true;
   for (int i = 0; i < 3; i++) {
     m.flavour = sign[i][0];
-    cr_assert_eq(qk_fill_parse(&m, 4, true, 1, &f, &err), QK_OK, "%s", err.text);
+    cr_assert_eq(qk_fill_parse(&m, 4, &flavours, &f, &err), QK_OK, "%s", err.text);
     cr_expect_eq(f.flavour, sign[i][1]);
   }
-  cr_expect_eq(qk_fill_parse(&m, 4, false, 1, &f, &err), QK_BAD_ARGUMENT);
+  cr_expect_eq(qk_fill_parse(&m, 4, &usual, &f, &err), QK_BAD_ARGUMENT);
   cr_expect_str_eq(err.text, "flavour = -1: the action has none, only 1 is accepted");
   m.flavour = 2;
   expect_fill_refused(&m, "flavour = 2: must be 1 or -1");

@@ -287,16 +287,100 @@ Test(job_check, refuses_contractions_and_sequential_sources_of_doublets) {
 
 /* What is defined for spin and colour alone. */
 Test(job_check, refuses_contractions_and_sequential_sources_of_other_fields) {
+  static const qk_shape_t OTHER = {{4, 6, 8, 10}, 8, 4};
   qk_err_t err = {0};
   Quark__Contraction c;
   Quark__Channel *channel;
   Quark__Contract m = contract_of(&c, &channel);
-  cr_expect_eq(qk_job_check_contract(&m, &STAGGERED, &err), QK_UNSUPPORTED);
-  cr_expect_not_null(strstr(err.text, "6 real numbers a site and 3 columns"), "%s", err.text);
+  cr_expect_eq(qk_job_check_contract(&m, &OTHER, &err), QK_UNSUPPORTED);
+  cr_expect_not_null(strstr(err.text, "8 real numbers a site and 4 columns"), "%s", err.text);
   Quark__Submit s = submit_of(2);
-  cr_expect_eq(qk_job_check(&s, &STAGGERED, &err), QK_OK);
+  cr_expect_eq(qk_job_check(&s, &OTHER, &err), QK_OK);
   s.source = QUARK__SOURCE_KIND__SOURCE_SEQUENTIAL;
-  cr_expect_eq(qk_job_check(&s, &STAGGERED, &err), QK_UNSUPPORTED);
+  cr_expect_eq(qk_job_check(&s, &OTHER, &err), QK_UNSUPPORTED);
+}
+
+static void refused_of_colours(const Quark__Submit *s, qk_status_t code, const char *words) {
+  qk_err_t err = {0};
+  cr_expect_eq(qk_job_check(s, &STAGGERED, &err), code, "%s: %s", words, err.text);
+  cr_expect(strstr(err.text, words), "%s: %s", words, err.text);
+  err = (qk_err_t){0};
+  cr_expect_eq(qk_job_check(s, &SHAPE, &err), QK_OK, "%s: %s", words, err.text);
+}
+
+Test(job_check, refuses_what_colour_vectors_do_not_have) {
+  Quark__Column c = QUARK__COLUMN__INIT, *columns[2] = {&c, &c};
+  Quark__Submit good = submit_of(2), s = good;
+  qk_err_t err = {0};
+  s.dagger = true;
+  refused_of_colours(&s, QK_UNSUPPORTED, "dagger: fields of this setup have colour alone");
+  s.work = QUARK__WORK__WORK_M;
+  cr_expect_eq(qk_job_check(&s, &STAGGERED, &err), QK_OK, "%s", err.text);
+  s = good;
+  s.basis = QUARK__BASIS__BASIS_OPENQCD;
+  refused_of_colours(&s, QK_BAD_ARGUMENT, "basis = 3: ");
+  s = good;
+  s.parity = QUARK__PARITY__PARITY_EVEN;
+  refused_of_colours(&s, QK_UNSUPPORTED, "a field of one parity");
+  s = good;
+  s.source = QUARK__SOURCE_KIND__SOURCE_SEQUENTIAL;
+  s.column = columns;
+  s.n_column = 2;
+  c.request = 1;
+  cr_expect_eq(qk_job_check(&s, &STAGGERED, &err), QK_OK, "%s", err.text);
+  c.gamma = 15;
+  refused_of_colours(&s, QK_UNSUPPORTED, "column 0: gamma = 15");
+  s = good;
+  s.source = QUARK__SOURCE_KIND__SOURCE_POINT;
+  s.column = columns;
+  s.n_column = 2;
+  c = (Quark__Column)QUARK__COLUMN__INIT;
+  c.spin = 2;
+  refused_of_colours(&s, QK_BAD_ARGUMENT, "column 0: spin = 2 is outside 0 .. 0");
+}
+
+Test(job_check, colour_vectors_make_local_mesons) {
+  qk_err_t err = {0};
+  Quark__Contraction c;
+  Quark__Channel *channel;
+  Quark__Contract m = contract_of(&c, &channel);
+  c.first_a = QK_REQUEST_RHS_MAX - QK_COLOUR_COLUMNS;
+  for (uint32_t n = 0; n < 16; n++) {
+    channel->sink = channel->source = n;
+    cr_expect_eq(qk_job_check_contract(&m, &STAGGERED, &err), QK_OK, "%s", err.text);
+  }
+  channel->sink = 5;
+  cr_expect_eq(qk_job_check_contract(&m, &STAGGERED, &err), QK_UNSUPPORTED);
+  cr_expect(strstr(err.text, "channel 0: sink = 5, source = 15"), "%s", err.text);
+  channel->kind = QUARK__CHANNEL_KIND__CHANNEL_NUCLEON;
+  err = (qk_err_t){0};
+  cr_expect_eq(qk_job_check_contract(&m, &STAGGERED, &err), QK_UNSUPPORTED);
+  cr_expect(strstr(err.text, "channel 0: kind = 1"), "%s", err.text);
+  c.first_a = QK_REQUEST_RHS_MAX - QK_COLOUR_COLUMNS + 1;
+  channel->sink = 15;
+  channel->kind = QUARK__CHANNEL_KIND__CHANNEL_MESON;
+  err = (qk_err_t){0};
+  cr_expect_eq(qk_job_check_contract(&m, &STAGGERED, &err), QK_BAD_ARGUMENT);
+  cr_expect(strstr(err.text, "first_a = 1022 is outside 0 .. 1021"), "%s", err.text);
+}
+
+Test(job_check, twice_is_a_normalisation_of_colour_vectors) {
+  Quark__Submit s = submit_of(1);
+  qk_err_t err = {0};
+  s.normalisation = QUARK__NORMALISATION__NORMALISATION_TWICE;
+  cr_expect_eq(qk_job_check(&s, &STAGGERED, &err), QK_OK, "%s", err.text);
+  cr_expect_eq(qk_job_check(&s, &SHAPE, &err), QK_BAD_ARGUMENT);
+  cr_expect(strstr(err.text, "normalisation = 2: "), "%s", err.text);
+}
+
+Test(job_check, colour_vectors_have_no_eigenvectors) {
+  qk_err_t err = {0};
+  Quark__Eigen e = QUARK__EIGEN__INIT;
+  Quark__EigenProblem p = QUARK__EIGEN_PROBLEM__INIT;
+  e.request = 1;
+  e.problem = &p;
+  cr_expect_eq(qk_job_check_eigen(&e, &STAGGERED, &err), QK_UNSUPPORTED);
+  cr_expect(strstr(err.text, "EIGEN: needs fields of spin and colour"), "%s", err.text);
 }
 
 #define CONTRACT_REFUSED(code, change)                                                             \
