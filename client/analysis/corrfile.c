@@ -456,7 +456,8 @@ static qk_status_t read_group(const qk_corrfile_t *f, hid_t group, qk_corrpiece_
   qk_corrmeta_t meta;
   qk_corrmeta_init(&meta);
   qk_status_t status = qk_h5attr_read(group, f->path, attributes, NATTRIBUTE, &meta, err);
-  if (status == QK_OK) status = qk_h5_check_site_reals(f->path, meta.site_reals, false, err);
+  if (status == QK_OK && meta.site_reals != QK_H5_COLOUR_SITE_REALS)
+    status = qk_h5_check_site_reals(f->path, meta.site_reals, false, err);
   if (status != QK_OK) return status;
   status = qk_corrpiece_create(&meta, count_momenta(group), piece, err);
   if (status != QK_OK) {

@@ -24,8 +24,8 @@ struct qk_h5file {
   qk_h5column_t *column;
   const qk_wall_t *wall; /* NULL: none */
   int64_t nrhs;
-  hsize_t extent[RANK]; /* rhs, [flavour or s,] t, z, y, x, spin, colour */
-  int rank;             /* 8 of two flavours and of five dimensions, else 7 */
+  hsize_t extent[RANK]; /* rhs, [flavour or s,] t, z, y, x, [spin,] colour */
+  int rank;             /* 8 of two flavours and of five dimensions, 6 of colour vectors, else 7 */
   bool five;            /* five dimensions */
   hsize_t slices;       /* of a chunk; of a file that is written */
   bool single;          /* the dataset has no axis for right-hand sides */
@@ -64,11 +64,21 @@ void qk_h5file_close(qk_h5file_t *file) {
 const char *qk_h5file_axes(int32_t site_reals) {
   return site_reals == QK_H5_TWO_SITE_REALS
              ? "8 dimensions [rhs][flavour][t][z][y][x][spin][colour]"
-             : "7 dimensions [rhs][t][z][y][x][spin][colour]";
+         : site_reals == QK_H5_COLOUR_SITE_REALS ? "6 dimensions [rhs][t][z][y][x][colour]"
+                                                 : "7 dimensions [rhs][t][z][y][x][spin][colour]";
 }
 
 static bool is_two(const qk_h5file_t *f) {
   return f->meta.site_reals == QK_H5_TWO_SITE_REALS;
+}
+
+static bool is_colour(const qk_h5file_t *f) {
+  return f->meta.site_reals == QK_H5_COLOUR_SITE_REALS;
+}
+
+/* The rank of what site_reals says. */
+static int rank_of(const qk_h5file_t *f) {
+  return f->five || is_two(f) ? RANK : is_colour(f) ? RANK - 2 : RANK - 1;
 }
 
 /* Fields of spin and colour in a right-hand side: flavours, or slices of a fifth dimension. */
@@ -83,7 +93,7 @@ static const char *expected_axes(const qk_h5file_t *f, int32_t said) {
 
 /* The axis t. */
 static int axis_t(const qk_h5file_t *f) {
-  return f->rank - 6;
+  return f->rank - (is_colour(f) ? 5 : 6);
 }
 
 /* Chunks are whole right-hand sides, each flavour or slice one, or as many time slices as fit
@@ -138,21 +148,18 @@ static qk_status_t check_shape(const qk_h5file_t *f, qk_err_t *err) {
 /* Of a field with these extents. */
 static void set_extents(qk_h5file_t *f) {
   const int32_t *dims = f->meta.dims;
-  f->rank = f->five || is_two(f) ? RANK : RANK - 1;
+  f->rank = rank_of(f);
   f->extent[0] = (hsize_t)f->nrhs;
   f->extent[1] = f->five ? (hsize_t)f->meta.slices : 2; /* of neither it is overwritten */
   for (int mu = 0; mu < 4; mu++) f->extent[axis_t(f) + mu] = (hsize_t)dims[3 - mu];
-  f->extent[f->rank - 2] = SPIN;
+  if (!is_colour(f)) f->extent[f->rank - 2] = SPIN;
   f->extent[f->rank - 1] = COLOUR;
 }
 
 qk_status_t qk_h5file_create(const char *path, const qk_h5meta_t *meta, int bits, int64_t nrhs,
                              qk_h5file_t **file, qk_err_t *err) {
-  if (meta->slices || meta->site_reals != QK_H5_TWO_SITE_REALS) {
-    const qk_status_t known =
-        qk_h5_check_site_reals(path, meta->site_reals, meta->slices == 0, err);
-    if (known != QK_OK) return known;
-  }
+  const qk_status_t known = qk_h5_check_site_reals(path, meta->site_reals, !meta->slices, err);
+  if (known != QK_OK) return known;
   if (bits != 32 && bits != 64)
     return qk_fail(err, QK_BAD_ARGUMENT, "%s: bits = %d, must be 32 or 64", path, bits);
   qk_h5file_t *f = file_new(path);
@@ -312,7 +319,9 @@ static herr_t find_dataset(hid_t root, const char *name, const H5L_info_t *info,
 /* said: the attribute site_reals; 0: it is not there. least: dimensions of one right-hand side. */
 static qk_status_t open_dataset(qk_h5file_t *f, const char *name, int32_t said, int least,
                                 qk_err_t *err) {
-  search_t s = {.least = least, .most = said == QK_H5_SITE_REALS && !f->five ? RANK - 1 : RANK};
+  search_t s = {.least = least, .most = RANK};
+  if (said == QK_H5_SITE_REALS && !f->five) s.most = RANK - 1;
+  if (said == QK_H5_COLOUR_SITE_REALS) s.most = RANK - 2;
   if (!name) {
     name = "field";
     if (H5Lexists(f->file, name, H5P_DEFAULT) <= 0) {
@@ -361,27 +370,37 @@ static qk_status_t read_extents(qk_h5file_t *f, int32_t said, int least, qk_err_
   const hid_t space = H5Dget_space(f->dataset);
   const int rank = space < 0 ? -1 : H5Sget_simple_extent_ndims(space);
   const bool two = said ? said == QK_H5_TWO_SITE_REALS : rank == RANK && !f->five;
-  f->meta.site_reals = two ? QK_H5_TWO_SITE_REALS : QK_H5_SITE_REALS;
-  f->rank = f->five || two ? RANK : RANK - 1;
+  f->meta.site_reals = two                               ? QK_H5_TWO_SITE_REALS
+                       : said == QK_H5_COLOUR_SITE_REALS ? QK_H5_COLOUR_SITE_REALS
+                                                         : QK_H5_SITE_REALS;
+  f->rank = rank_of(f);
   f->single = rank == f->rank - 1 && rank >= least;
   f->extent[0] = 1;
   const bool fits = rank == f->rank || f->single;
   if (fits) H5Sget_simple_extent_dims(space, f->extent + (f->single ? 1 : 0), NULL);
   if (space >= 0) H5Sclose(space);
   if (fits) return QK_OK;
+  char and[32] = "";
+  if (said) snprintf(and, sizeof and, " and site_reals = %d", f->meta.site_reals);
   return qk_fail(err, QK_BAD_FORMAT, "%s: field has %d dimensions%s, expected the %s", f->path,
-                 rank, said ? is_two(f) ? " and site_reals = 48" : " and site_reals = 24" : "",
-                 expected_axes(f, f->meta.site_reals));
+                 rank, and, expected_axes(f, f->meta.site_reals));
+}
+
+static qk_status_t check_site(const qk_h5file_t *f, qk_err_t *err) {
+  const unsigned long long spins = f->extent[f->rank - 2], colours = f->extent[f->rank - 1];
+  if (is_colour(f) && colours != COLOUR)
+    return qk_fail(err, QK_BAD_FORMAT, "%s: field ends in [%llu], expected [3 colours]", f->path,
+                   colours);
+  if (is_colour(f) || (spins == SPIN && colours == COLOUR)) return QK_OK;
+  return qk_fail(err, QK_BAD_FORMAT,
+                 "%s: field ends in [%llu][%llu], expected [4 spins][3 colours]", f->path, spins,
+                 colours);
 }
 
 static qk_status_t read_shape(qk_h5file_t *f, int32_t said, int least, qk_err_t *err) {
-  const qk_status_t status = read_extents(f, said, least, err);
+  qk_status_t status = read_extents(f, said, least, err);
+  if (status == QK_OK) status = check_site(f, err);
   if (status != QK_OK) return status;
-  const hsize_t spins = f->extent[f->rank - 2], colours = f->extent[f->rank - 1];
-  if (spins != SPIN || colours != COLOUR)
-    return qk_fail(err, QK_BAD_FORMAT,
-                   "%s: field ends in [%llu][%llu], expected [4 spins][3 colours]", f->path,
-                   (unsigned long long)spins, (unsigned long long)colours);
   if (is_two(f) && f->extent[1] != 2)
     return qk_fail(err, QK_BAD_FORMAT, "%s: field has %llu flavours, expected 2 in the %s", f->path,
                    (unsigned long long)f->extent[1], qk_h5file_axes(f->meta.site_reals));
@@ -426,9 +445,11 @@ static qk_status_t check_axes(const qk_h5file_t *f, int32_t said, int *least, qk
                    "%s: attribute axes = \"" QK_H5FILE_AXES_FIVE "\": its fields have five "
                    "dimensions, where those of four are expected; quarkctl solve --five-d reads it",
                    f->path);
-  if (f->five && said == QK_H5_TWO_SITE_REALS)
+  if (f->five && said && said != QK_H5_SITE_REALS)
     return qk_h5_check_site_reals(f->path, said, false, err);
-  *least = f->five ? told ? RANK - 1 : RANK : said == QK_H5_TWO_SITE_REALS ? RANK - 1 : RANK - 2;
+  *least = f->five ? told ? RANK - 1 : RANK : RANK - 2;
+  if (said == QK_H5_TWO_SITE_REALS) *least = RANK - 1;
+  if (said == QK_H5_COLOUR_SITE_REALS) *least = RANK - 3;
   return QK_OK;
 }
 

@@ -3,18 +3,20 @@
  *
  * Layout     dataset "field" [rhs][t][z][y][x][spin][colour] of compounds {r, i}, 32 or 64 bit
  *            floats; of doublets [rhs][flavour][t][z][y][x][spin][colour], the upper flavour first,
- *            with site_reals 48; of five dimensions [rhs][s][t][z][y][x][spin][colour], which the
+ *            with site_reals 48; of colour vectors, which have no spin,
+ *            [rhs][t][z][y][x][colour], with site_reals 6; of five dimensions [rhs][s][t][z][y][x][spin][colour], which the
  *            attribute axes says; dataset "columns" [rhs], one compound a right-hand side;
  *            group "wall" where solves have sums over time slices (h5wall.h);
  *            everything else in attributes of the root group. client/README.md describes each.
  * Memory     One right-hand side at a time, in wire order: x runs fastest of the sites; a site has
- *            4 spins x 3 colours, colour fastest; real and imaginary part alternate. Of a doublet
+ *            4 spins x 3 colours, colour fastest, or 3 colours; real and imaginary part alternate. Of a doublet
  *            the whole field of the upper flavour, then that of the lower; of five dimensions
  *            slice by slice, 0 first.
  * Writing    The file grows under a temporary name, which commit changes to its own. An older file
  *            of that name stays until then.
  * Reading    Files of other programs are read if they have the field in its shape. Without the
- *            attribute site_reals eight dimensions are a doublet, fewer are not. Fields of five
+ *            attribute site_reals eight dimensions are a doublet, fewer are not, and none are
+ *            colour vectors. Fields of five
  *            dimensions are read by who asks for them alone. Numbers of either byte order and
  *            precision are converted.
  * Errors     QK_IO_ERROR, QK_BAD_FORMAT, QK_BAD_GEOMETRY, QK_TOO_LARGE, QK_BAD_ARGUMENT,
@@ -36,7 +38,7 @@
 
 typedef struct qk_h5file qk_h5file_t;
 
-/* bits: 32 or 64; nrhs >= 1; meta->site_reals: 24 or 48; with slices 24. Nothing is left behind on
+/* bits: 32 or 64; nrhs >= 1; meta->site_reals: 24, 48 or 6; with slices 24. Nothing is left behind on
  * error. */
 qk_status_t qk_h5file_create(const char *path, const qk_h5meta_t *meta, int bits, int64_t nrhs,
                              qk_h5file_t **file, qk_err_t *err);
@@ -53,7 +55,7 @@ void qk_h5file_set_wall(qk_h5file_t *file, const qk_wall_t *wall);
 qk_status_t qk_h5file_commit(qk_h5file_t *file, qk_err_t *err);
 
 /* dataset NULL: "field", or the only dataset of seven dimensions; six for one right-hand side. Of a
- * doublet eight and seven. */
+ * doublet eight and seven, of colour vectors six and five. */
 qk_status_t qk_h5file_open(const char *path, const char *dataset, qk_h5file_t **file,
                            qk_err_t *err);
 /* A file of fields of five dimensions: "field", or the only dataset of eight; seven are one

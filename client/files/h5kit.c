@@ -313,16 +313,18 @@ qk_status_t qk_h5format_read(hid_t root, const char *where, const char *format, 
   return QK_OK;
 }
 
-qk_status_t qk_h5_check_site_reals(const char *where, int32_t site_reals, bool two, qk_err_t *err) {
+qk_status_t qk_h5_check_site_reals(const char *where, int32_t site_reals, bool all, qk_err_t *err) {
   const char *kind = site_reals == 6                      ? ", as of staggered fermions"
                      : site_reals == QK_H5_TWO_SITE_REALS ? ", as of a doublet of flavours"
                                                           : "";
   if (site_reals == QK_H5_SITE_REALS) return QK_OK;
+  if (all && (site_reals == QK_H5_TWO_SITE_REALS || site_reals == QK_H5_COLOUR_SITE_REALS))
+    return QK_OK;
   return qk_fail(err, QK_UNSUPPORTED,
                  "%s: attribute site_reals = %d: its fields have %d real numbers at a site%s; this "
                  "program knows those with %d (4 spins, 3 colours)%s",
                  where, site_reals, site_reals, kind, QK_H5_SITE_REALS,
-                 two ? " and 48 (two flavours of these)" : "");
+                 all ? ", 48 (two flavours of these) and 6 (3 colours)" : "");
 }
 
 hid_t qk_h5_complex_type(const char *re, const char *im, hid_t real) {

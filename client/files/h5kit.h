@@ -54,9 +54,9 @@ qk_status_t qk_h5format_write(hid_t root, const char *where, const char *format,
 qk_status_t qk_h5format_read(hid_t root, const char *where, const char *format, int version,
                              bool *is_format, qk_err_t *err);
 
-/* QK_UNSUPPORTED: the attribute site_reals is not QK_H5_SITE_REALS. two: the sentence says that
- * QK_H5_TWO_SITE_REALS would do, too. */
-qk_status_t qk_h5_check_site_reals(const char *where, int32_t site_reals, bool two, qk_err_t *err);
+/* QK_UNSUPPORTED: the attribute site_reals is not QK_H5_SITE_REALS; all: nor those of a doublet or
+ * of colour vectors. */
+qk_status_t qk_h5_check_site_reals(const char *where, int32_t site_reals, bool all, qk_err_t *err);
 
 /* A compound of two reals; negative on failure. The caller closes it. */
 hid_t qk_h5_complex_type(const char *re, const char *im, hid_t real);

@@ -81,8 +81,7 @@ qk_status_t qk_h5meta_site_reals(hid_t root, const char *where, int32_t *site_re
   qk_h5meta_t meta = {.site_reals = 0};
   const bool there = H5Aexists(root, "site_reals") > 0;
   qk_status_t status = qk_h5attr_read(root, where, &attribute, 1, &meta, err);
-  if (status == QK_OK && there && meta.site_reals != QK_H5_TWO_SITE_REALS)
-    status = qk_h5_check_site_reals(where, meta.site_reals, true, err);
+  if (status == QK_OK && there) status = qk_h5_check_site_reals(where, meta.site_reals, true, err);
   if (status == QK_OK) *site_reals = meta.site_reals;
   return status;
 }

@@ -15,9 +15,13 @@
 #include "proto/limits.h"
 #include "proto/status.h"
 
-/* Of the fields that these programs read and write: usual ones, and those of doublets, which have
- * two flavours. */
-enum { QK_H5_SITE_REALS = QK_SITE_REALS, QK_H5_TWO_SITE_REALS = 2 * QK_SITE_REALS };
+/* Of the fields that these programs read and write: usual ones, those of doublets, which have two
+ * flavours, and colour vectors of staggered fermions, which have no spin. */
+enum {
+  QK_H5_SITE_REALS = QK_SITE_REALS,
+  QK_H5_TWO_SITE_REALS = 2 * QK_SITE_REALS,
+  QK_H5_COLOUR_SITE_REALS = QK_COLOUR_REALS
+};
 enum { QK_H5FILE_MAX_EXTENT = 1 << 16 }; /* sites in one direction, in any format */
 enum { QK_H5FILE_MAX_SLICES = 1 << 10 }; /* of a fifth dimension */
 

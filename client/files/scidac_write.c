@@ -57,9 +57,10 @@ qk_status_t qk_scidac_check(const char *path, bool usqcd, const qk_h5meta_t *met
                             qk_err_t *err) {
   if (meta->site_reals != QK_H5_SITE_REALS)
     return qk_fail(err, QK_UNSUPPORTED,
-                   "%s: a SciDAC file has fields of %d real numbers at a site, not of %d (two "
-                   "flavours); write --format=hdf5",
-                   path, QK_H5_SITE_REALS, meta->site_reals);
+                   "%s: a SciDAC file has fields of %d real numbers at a site, not of %d (%s); "
+                   "write --format=hdf5",
+                   path, QK_H5_SITE_REALS, meta->site_reals,
+                   meta->site_reals == QK_H5_COLOUR_SITE_REALS ? "colour alone" : "two flavours");
   if (meta->slices)
     return qk_fail(err, QK_UNSUPPORTED,
                    "%s: a SciDAC file has fields of four dimensions, not of five (--five-d); write "

@@ -205,6 +205,7 @@ Test(scidac, what_it_cannot_hold_is_refused_with_what_can) {
   } cases[] = {
       {false, 24, 24, 2, "degrand-rossi", "point:0,0,0,0", "", "--format=hdf5", QK_UNSUPPORTED},
       {false, 12, 48, 2, "degrand-rossi", "point:0,0,0,0", "", "two flavours", QK_UNSUPPORTED},
+      {false, 12, 6, 2, "degrand-rossi", "point:0,0,0,0", "", "colour alone", QK_UNSUPPORTED},
       {false, 12, 24, 2, "ukqcd", "point:0,0,0,0", "", "ukqcd", QK_UNSUPPORTED},
       {true, 12, 24, 2, "degrand-rossi", "z2:1", "", "z2:1", QK_UNSUPPORTED},
       {true, 12, 24, 2, "degrand-rossi", "wall:1", "gauss:0.2,3", "smearing", QK_UNSUPPORTED},
