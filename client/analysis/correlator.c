@@ -61,10 +61,11 @@ static qk_status_t check_column(qk_fieldfile_t *file, int64_t i, const qk_h5colu
   return QK_OK;
 }
 
-/* The columns must be solutions of one source on one time slice, and unless it is noise, of its
- * twelve components. */
+/* The columns must be solutions of one source on one time slice, and unless it is noise, of all its
+ * components: twelve, or three of colour vectors. */
 static qk_status_t check_columns(qk_fieldfile_t *file, qk_correlator_t *corr, qk_err_t *err) {
-  const int64_t n = qk_fieldfile_nrhs(file);
+  const bool colour = qk_fieldfile_meta(file)->site_reals == QK_H5_COLOUR_SITE_REALS;
+  const int64_t n = qk_fieldfile_nrhs(file), want = colour ? 3 : 12;
   qk_h5column_t first = {0}, column;
   unsigned components = 0;
   for (int64_t i = 0; i < n; i++) {
@@ -80,9 +81,10 @@ static qk_status_t check_columns(qk_fieldfile_t *file, qk_correlator_t *corr, qk
     return qk_fail(err, QK_BAD_ARGUMENT,
                    "source \"%s\" is not on one time slice (t = %d, expected 0 to %d)",
                    corr->source, corr->t0, corr->nt - 1);
-  if (!is_noise(corr->source) && (n != 12 || components != 0xfff))
-    return qk_fail(err, QK_BAD_ARGUMENT, "%lld columns of a %s source, expected its 12 components",
-                   (long long)n, corr->source);
+  if (!is_noise(corr->source) && (n != want || components != (1u << want) - 1))
+    return qk_fail(err, QK_BAD_ARGUMENT,
+                   "%lld columns of a %s source, expected its %lld components", (long long)n,
+                   corr->source, (long long)want);
   return QK_OK;
 }
 
@@ -101,12 +103,12 @@ qk_status_t qk_correlator_compute(qk_fieldfile_t *file, const char *channel, qk_
   if (strcmp(channel, "pion") != 0)
     return qk_fail(err, QK_UNSUPPORTED, "channel \"%s\": only pion is known", channel);
   const qk_h5meta_t *meta = qk_fieldfile_meta(file);
-  if (meta->site_reals != QK_H5_SITE_REALS)
+  if (meta->site_reals == QK_H5_TWO_SITE_REALS)
     return qk_fail(
         err, QK_UNSUPPORTED,
         "fields of %d real numbers at a site: contractions are defined for %d (4 spins, 3 "
-        "colours), not for the two flavours of a doublet",
-        meta->site_reals, QK_H5_SITE_REALS);
+        "colours) and %d (3 colours), not for the two flavours of a doublet",
+        meta->site_reals, QK_H5_SITE_REALS, QK_H5_COLOUR_SITE_REALS);
   const int64_t space = (int64_t)meta->dims[0] * meta->dims[1] * meta->dims[2],
                 n = qk_fieldfile_nrhs(file);
   qk_correlator_t out = {.nt = meta->dims[3]};

@@ -157,6 +157,12 @@ static qk_status_t check_flavour(const qk_source_t *s, const qk_shape_t *shape, 
                                         : "flavour=-1");
 }
 
+static qk_status_t check_spin(const qk_source_t *s, const qk_shape_t *shape, qk_err_t *err) {
+  if (!s->by_spin || !qk_shape_is_colour(shape)) return QK_OK;
+  return qk_fail(err, QK_UNSUPPORTED,
+                 "dilute=spin is for right-hand sides with spins; here they have colour alone");
+}
+
 static qk_status_t check_place(const qk_source_t *s, const uint32_t dims[4], qk_err_t *err) {
   const quark_column_t *c = &s->place;
   const int32_t x[4] = {c->x, c->y, c->z, c->t}, p[3] = {c->px, c->py, c->pz};
@@ -200,7 +206,8 @@ static quark_column_t *add_noise(const qk_source_t *s, uint64_t seed, int32_t sl
   return out;
 }
 
-/* The components of a point or wall: all, or those of one flavour. */
+/* The components of a point or wall: all, or those of one flavour; of colour vectors there is no
+ * more than one spin. */
 static void add_all(const qk_source_t *s, int64_t n, bool two, quark_column_t *out) {
   for (int32_t i = 0; i < n; i++) {
     out[i] = s->place;
@@ -210,9 +217,14 @@ static void add_all(const qk_source_t *s, int64_t n, bool two, quark_column_t *o
   }
 }
 
+int qk_source_components(const qk_shape_t *shape) {
+  return qk_shape_is_colour(shape) ? QK_COLOUR_COLUMNS : QK_SOURCE_COMPONENTS;
+}
+
 qk_status_t qk_source_columns(const qk_source_t *source, const qk_shape_t *shape, int64_t *n,
                               quark_column_t **columns, qk_err_t *err) {
   qk_status_t status = check_flavour(source, shape, err);
+  if (status == QK_OK) status = check_spin(source, shape, err);
   if (status == QK_OK) status = check_place(source, shape->dims, err);
   if (status != QK_OK) return status;
   const uint32_t *dims = shape->dims;
@@ -223,7 +235,7 @@ qk_status_t qk_source_columns(const qk_source_t *source, const qk_shape_t *shape
   const int32_t slices = source->by_time ? (int32_t)every : 1;
   const double total = noise ? (double)seeds * slices * (source->by_flavour ? 2 : 1) *
                                    (source->by_spin ? 4 : 1) * (source->by_colour ? 3 : 1)
-                             : QK_SOURCE_COMPONENTS * (two ? 2 : 1);
+                             : qk_source_components(shape) * (two ? 2 : 1);
   if (total > MOST_COLUMNS)
     return qk_fail(err, QK_BAD_ARGUMENT, "%.0f columns, must be at most %d", total, MOST_COLUMNS);
   quark_column_t *out = malloc((size_t)total * sizeof *out), *end = out;

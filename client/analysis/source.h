@@ -1,8 +1,8 @@
 /*
  * source.h: parses generated sources, and makes their columns.
  *
- *   point:X,Y,Z,T                 12 columns, 3 * spin + colour
- *   wall:T[,p=PX:PY:PZ]           12 columns, with the factor exp(i 2 pi p x / L)
+ *   point:X,Y,Z,T                 12 columns, 3 * spin + colour; 3 of colour vectors
+ *   wall:T[,p=PX:PY:PZ]           12 columns, or 3, with the factor exp(i 2 pi p x / L)
  *                                   both: of a doublet 24, with 12 * flavour before, the upper
  *                                   flavour first; ,flavour=+1 or -1 at the end: the 12 of one
  *   z2:SEED[:T][,KEY=...]         noise on time slice T or on all; z4 in the same way. Keys:
@@ -42,12 +42,15 @@ bool qk_source_is_noise(const qk_source_t *source);
 /* "+1", "1" or "-1". False: *flavour is unchanged. Pure. */
 bool qk_flavour_parse(const char *text, int32_t *flavour);
 
+/* Columns of a point or a wall, of one flavour: 12, or 3 where fields have colour alone. Pure. */
+int qk_source_components(const qk_shape_t *shape);
+
 /* Whether it says something about the flavours of a doublet. Pure. */
 bool qk_source_has_flavour(const qk_source_t *source);
 
 /* Makes the columns for fields of this shape. The caller frees them. Errors: coordinates outside,
  * momenta of L or more, more than 2^24 columns; QK_UNSUPPORTED: flavours where right-hand sides
- * have one. */
+ * have one, spins where they have none. */
 qk_status_t qk_source_columns(const qk_source_t *source, const qk_shape_t *shape, int64_t *n,
                               quark_column_t **columns, qk_err_t *err);
 

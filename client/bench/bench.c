@@ -309,7 +309,7 @@ static int run(const options_t *o) {
   int code = ctl_connect(&o->common, NULL, false, &conn);
   if (code == 0) code = ctl_report(&o->common, conn, false, &before);
   if (code == 0)
-    code = o->load.sink == CTL_SINK_CORRELATOR ? ctl_operator_check_usual(&before, "contractions")
+    code = o->load.sink == CTL_SINK_CORRELATOR ? ctl_operator_check_single(&before, "contractions")
                                                : ctl_operator_check(&before);
   if (code == 0) code = ctl_load_begin(&o->common, &o->load, &before, &load);
   if (code == 0) {

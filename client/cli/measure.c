@@ -117,7 +117,7 @@ void ctl_measurement_describe(const ctl_measurement_t *what, const quark_report_
   snprintf(meta->gauge, sizeof meta->gauge, "%s", report->setup.gauge);
   snprintf(meta->digest, sizeof meta->digest, "%016" PRIx64, report->setup.digest);
   snprintf(meta->normalisation, sizeof meta->normalisation, "%s",
-           what->params.normalisation == QUARK_KAPPA ? "kappa" : "mass");
+           ctl_normalisation(what->params.normalisation));
   meta->flavour = ctl_operator_flavour(report, what->params.flavour);
   meta->tolerance = ctl_asked(what->params.tol);
   meta->tolerance_abs = ctl_asked(what->params.tol_abs);
@@ -165,13 +165,13 @@ static int contract(quark_connection_t *conn, const ctl_measurement_t *what,
 }
 
 /* Makes the piece of the results and the raw correlators. */
-static int make_piece(const ctl_measurement_t *what, qk_corrmeta_t *meta,
+static int make_piece(const ctl_measurement_t *what, qk_corrmeta_t *meta, int64_t n,
                       const quark_result_t *result, const double complex *raw,
                       qk_corrpiece_t *piece) {
   qk_err_t err = {0};
   double worst = 0;
   uint64_t most = 0;
-  for (int i = 0; i < QK_SOURCE_COMPONENTS; i++) {
+  for (int64_t i = 0; i < n; i++) {
     worst = fmax(worst, result[i].true_residual);
     if (result[i].iterations > most) most = result[i].iterations;
   }
@@ -200,6 +200,23 @@ static int check_open(const ctl_measurement_t *what, const char *action) {
   return 0;
 }
 
+/* Of colour vectors there are local mesons alone. */
+static int check_colour(const ctl_measurement_t *what, const quark_report_t *report) {
+  const qk_shape_t shape = ctl_operator_shape(report);
+  if (!qk_shape_is_colour(&shape)) return 0;
+  for (uint32_t r = 0; r < what->channels->nraw; r++) {
+    const quark_channel_t *raw = &what->channels->raw[r];
+    if (raw->kind == QUARK_MESON && raw->sink == raw->source) continue;
+    ctl_complain(
+        "--channels: setup %s, %s: its fields have colour alone, for which there are local "
+        "mesons: pion, a4, a0, rho, rho_t, a1, b1, or the same gamma matrix twice as "
+        "gxgt-gxgt",
+        report->setup.name, report->setup.action);
+    return EXIT_DATA;
+  }
+  return 0;
+}
+
 int ctl_measure(quark_connection_t *conn, const quark_report_t *report,
                 const ctl_measurement_t *what, const qk_corrmeta_t *names, ctl_progress_t *progress,
                 qk_corrpiece_t *piece) {
@@ -210,10 +227,11 @@ int ctl_measure(quark_connection_t *conn, const quark_report_t *report,
   uint64_t propagator = 0;
   int64_t n;
   qk_corrmeta_t meta = *names;
-  int code = ctl_operator_check_usual(report, "contractions");
+  int code = ctl_operator_check_single(report, "contractions");
   if (code) return code;
   ctl_measurement_describe(what, report, &meta);
   code = check_open(what, meta.action);
+  if (code == 0) code = check_colour(what, report);
   if (code) return code;
   code = ctl_columns(&what->source, what->text, report, &n, &columns);
   if (code) return code;
@@ -232,7 +250,7 @@ int ctl_measure(quark_connection_t *conn, const quark_report_t *report,
     return code;
   }
   meta.seconds = ctl_seconds() - begun;
-  code = make_piece(what, &meta, result, raw, piece);
+  code = make_piece(what, &meta, n, result, raw, piece);
   free(raw);
   if (code == 0)
     piece->wall = wall;

@@ -222,19 +222,30 @@ int ctl_operator_check_five(const quark_report_t *report, bool five) {
 
 int ctl_operator_check(const quark_report_t *report) {
   const qk_shape_t shape = ctl_operator_shape(report), usual = qk_shape_usual();
-  if (qk_shape_is_usual(&shape) || qk_shape_vectors(&shape) == 2) return 0;
-  ctl_complain("setup %s, %s: its fields have %u real numbers at a site and its propagators %u "
-               "columns; this quarkctl knows those with %u and %u, and doublets with twice as many",
-               report->setup.name, report->setup.action, shape.site_reals, shape.columns,
-               usual.site_reals, usual.columns);
+  if (qk_shape_is_usual(&shape) || qk_shape_vectors(&shape) == 2 || qk_shape_is_colour(&shape))
+    return 0;
+  ctl_complain(
+      "setup %s, %s: its fields have %u real numbers at a site and its propagators %u "
+      "columns; this quarkctl knows those with %u and %u, doublets with twice as many, and "
+      "those of colour alone with 6 and 3",
+      report->setup.name, report->setup.action, shape.site_reals, shape.columns, usual.site_reals,
+      usual.columns);
+  return EXIT_DATA;
+}
+
+int ctl_operator_check_single(const quark_report_t *report, const char *what) {
+  const qk_shape_t shape = ctl_operator_shape(report);
+  if (qk_shape_vectors(&shape) == 1) return ctl_operator_check(report);
+  ctl_complain("setup %s, %s: its right-hand sides have two flavours, for which %s are not "
+               "defined; quarkctl propagator, solve and fetch work",
+               report->setup.name, report->setup.action, what);
   return EXIT_DATA;
 }
 
 int ctl_operator_check_usual(const quark_report_t *report, const char *what) {
   const qk_shape_t shape = ctl_operator_shape(report);
-  if (qk_shape_vectors(&shape) == 1) return ctl_operator_check(report);
-  ctl_complain("setup %s, %s: its right-hand sides have two flavours, for which %s are not "
-               "defined; quarkctl propagator, solve and fetch work",
+  if (!qk_shape_is_colour(&shape)) return ctl_operator_check_single(report, what);
+  ctl_complain("setup %s, %s: its fields have colour alone, for which %s are not defined",
                report->setup.name, report->setup.action, what);
   return EXIT_DATA;
 }

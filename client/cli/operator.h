@@ -60,9 +60,11 @@ int32_t ctl_operator_slices(const quark_report_t *report);
 /* EXIT_USAGE: with --five-d it has none. */
 int ctl_operator_check_five(const quark_report_t *report, bool five);
 /* EXIT_DATA: this program does not know the fields of the setup's action: they are neither those of
- * spin and colour nor pairs of them, as a doublet has. */
+ * spin and colour nor pairs of them, as a doublet has, nor colour vectors. */
 int ctl_operator_check(const quark_report_t *report);
 /* EXIT_DATA also for doublets. what: what cannot be done with them, as "contractions". */
+int ctl_operator_check_single(const quark_report_t *report, const char *what);
+/* And for colour vectors. */
 int ctl_operator_check_usual(const quark_report_t *report, const char *what);
 
 #endif

@@ -101,11 +101,20 @@ static void take_basis(const struct argp_state *state, const char *name, char *t
   o->has_basis = true;
 }
 
+static const char *const normalisations[] = {
+    [QUARK_MASS] = "mass", [QUARK_KAPPA] = "kappa", [QUARK_TWICE] = "twice"};
+
+const char *ctl_normalisation(quark_normalisation_t normalisation) {
+  return normalisations[normalisation];
+}
+
 static void take_normalisation(const struct argp_state *state, const char *name, char *text,
                                void *values) {
   ctl_solve_options_t *o = values;
-  o->params.normalisation =
-      ctl_either(state, name, text, "mass", "kappa") ? QUARK_KAPPA : QUARK_MASS;
+  int i = QUARK_TWICE;
+  while (i >= 0 && strcmp(text, normalisations[i]) != 0) i--;
+  if (i < 0) argp_error(state, "--%s=%s: must be mass, kappa or twice", name, text);
+  o->params.normalisation = (quark_normalisation_t)i;
 }
 
 void ctl_flavour(const struct argp_state *state, const char *name, const char *text,
@@ -178,8 +187,9 @@ static const qk_option_row_t few_rows[] = {
      .help = "precision of the file and on the wire (f64; solve: that of the input)"},
     {"basis", QK_OPTION_TAKEN, .form = "NAME", .take = take_basis,
      .help = "degrand-rossi (default), ukqcd, dirac-pauli or openqcd"},
-    {"normalisation", QK_OPTION_TAKEN, .form = "mass|kappa", .take = take_normalisation,
-     .help = "solve M x = b (mass, default) or 2 kappa M x = b"},
+    {"normalisation", QK_OPTION_TAKEN, .form = "mass|kappa|twice", .take = take_normalisation,
+     .help = "solve M x = b (mass, default) or 2 kappa M x = b; of staggered fermions (2m + D) x = "
+             "b (twice)"},
     {"flavour", QK_OPTION_TAKEN, .form = "+1|-1", .take = take_flavour,
      .help = "of the two operators of a setup whose action has flavours (twisted mass) the one to "
              "solve with (+1)"},

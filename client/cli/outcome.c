@@ -72,7 +72,7 @@ static void describe(const ctl_work_t *work, qk_h5meta_t *meta) {
   snprintf(meta->kind, sizeof meta->kind, "%s", work->kind);
   snprintf(meta->basis, sizeof meta->basis, "%s", quark_basis_name(work->params.basis));
   snprintf(meta->normalisation, sizeof meta->normalisation, "%s",
-           work->params.normalisation == QUARK_KAPPA ? "kappa" : "mass");
+           ctl_normalisation(work->params.normalisation));
   meta->flavour = ctl_operator_flavour(r, work->params.flavour);
   snprintf(meta->source, sizeof meta->source, "%.127s",
            work->described_source ? work->described_source : work->source);

@@ -43,6 +43,8 @@ void ctl_smearing(const struct argp_state *state, const char *name, const char *
 /* Parses a flavour, or exits with a usage error. */
 void ctl_flavour(const struct argp_state *state, const char *name, const char *text,
                  int32_t *flavour);
+/* "mass", "kappa" or "twice". */
+const char *ctl_normalisation(quark_normalisation_t normalisation);
 /* Parses a format of field files, or exits with a usage error. */
 void ctl_field_format(const struct argp_state *state, const char *name, const char *text,
                       qk_field_format_t *format);

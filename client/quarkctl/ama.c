@@ -183,7 +183,7 @@ int ctl_ama_run(quark_connection_t *conn, const quark_report_t *report,
   int code = place(&r);
   if (code == 0 && qk_corrwriter_create(out, &r.writer, &err) != QK_OK) code = ctl_fail_file(&err);
   if (code) goto out;
-  ctl_progress_begin(&r.progress, (int64_t)QK_SOURCE_COMPONENTS * (ama->sloppy.n + ama->exact.n),
+  ctl_progress_begin(&r.progress, (int64_t)report->setup.columns * (ama->sloppy.n + ama->exact.n),
                      progress);
   for (int32_t k = 0; k < ama->sloppy.n && code == 0; k++) code = take_source(&r, k);
   ctl_progress_end(&r.progress);

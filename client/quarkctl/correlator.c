@@ -325,7 +325,7 @@ static int measure(const options_t *o, const ctl_measurement_t *what, quark_conn
   qk_corrmeta_init(&names);
   ctl_name_piece(report, report->setup.gauge, o->text, what->params.flavour, &names);
   ctl_progress_t progress;
-  ctl_progress_begin(&progress, QK_SOURCE_COMPONENTS, o->solve.progress);
+  ctl_progress_begin(&progress, report->setup.columns, o->solve.progress);
   int code = ctl_measure(conn, report, what, &names, &progress, &piece);
   ctl_progress_end(&progress);
   if (code) return code;

@@ -145,7 +145,7 @@ static void describe(const run_t *run, qk_perammeta_t *meta) {
   ctl_operator_canonical(r, meta->action);
   snprintf(meta->basis, sizeof meta->basis, "%s", quark_basis_name(p->basis));
   snprintf(meta->normalisation, sizeof meta->normalisation, "%s",
-           p->normalisation == QUARK_KAPPA ? "kappa" : "mass");
+           ctl_normalisation(p->normalisation));
   snprintf(meta->gauge, sizeof meta->gauge, "%s", r->setup.gauge);
   snprintf(meta->digest, sizeof meta->digest, "%016" PRIx64, r->setup.digest);
   memcpy(meta->boundary, r->setup.boundary, sizeof meta->boundary);

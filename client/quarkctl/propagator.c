@@ -44,7 +44,8 @@ static const qk_option_table_t table = {.row = rows, .group = 1, .finish = finis
 int ctl_propagator(int argc, char **argv) {
   static const char about[] =
       "Solves for the 12 spin-colour columns of a point or wall source, or for noise sources. Of a "
-      "doublet a point or wall has 24, those of the upper flavour first.\v"
+      "doublet a point or wall has 24, those of the upper flavour first; of staggered fermions 3, "
+      "one a colour.\v"
       "Exit codes: 65 a column did not reach the tolerance, 69 no daemon, 75 try again later.";
   options_t o = {0};
   ctl_solve_options_init(&o.solve);

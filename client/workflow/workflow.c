@@ -284,7 +284,7 @@ static int measure(run_t *run, quark_connection_t *conn, const quark_report_t *r
   for (int attempt = 1;; attempt++) {
     ctl_progress_t progress;
     quark_report_t now;
-    ctl_progress_begin(&progress, QK_SOURCE_COMPONENTS, false);
+    ctl_progress_begin(&progress, run->report.setup.columns, false);
     const int code = ctl_measure(conn, report, &what, &item->names, &progress, piece);
     if (progress.terminal) fputs("\r\033[K", stderr);
     if (code != EXIT_AGAIN || attempt == ATTEMPTS || ctl_interrupted()) return code;
@@ -495,7 +495,7 @@ static int ask_endpoint(run_t *run) {
   common.endpoint = run->work.endpoint;
   int code = ctl_connect(&common, NULL, false, &run->conn);
   if (code == 0) code = ctl_report(&common, run->conn, false, &run->report);
-  if (code == 0) code = ctl_operator_check_usual(&run->report, "contractions");
+  if (code == 0) code = ctl_operator_check_single(&run->report, "contractions");
   return code ? code : check_setup(run);
 }
 
