@@ -142,7 +142,8 @@ class Connection(Setups, Eigen, Perambulators):
 
     @property
     def shape(self) -> Tuple[int, ...]:
-        """Of a right-hand side: t, z, y, x, spin, colour; of doublets with the axis flavour before. Waits until the daemon is ready."""
+        """Of a right-hand side: t, z, y, x, spin, colour, of staggered fermions without spin; of doublets with the axis flavour before. Waits
+        until the daemon is ready."""
         return self.ready().shape
 
     def __repr__(self) -> str:
@@ -168,11 +169,12 @@ class Connection(Setups, Eigen, Perambulators):
                deadline: float = 0.0, detach: float = 0.0, five_d: bool = False, patience: Optional[float] = None) -> Future:
         """Sends one right-hand side and returns at once with its solution to come.
 
-        b           [t, z, y, x, spin, colour], what numpy takes or what has DLPack in the memory of the host; complex64 travels and
+        b           [t, z, y, x, spin, colour], or `shape` of other actions, what numpy takes or what has DLPack in the memory of the host; complex64 travels and
                     comes back as 32 bit, complex128 as 64 bit. An array that is contiguous is not copied here.
         tol         relative residual |b - M x| / |b|; None: 1e-10, or none if another one is given. All that are given must hold
         tol_abs     |b - M x|
         tol_hq      heavy-quark residual (docs/physics.md)
+        normalisation  'mass': M; 'kappa': 2 kappa M; 'twice': of staggered fermions 2 M = 2m + D
         flavour     1 or -1: which of the two operators of an action with flavours
         dagger      solves with the adjoint M^+
         parity      'even', 'odd': b and x are fields of these sites alone, as `quarkd.half` makes them
@@ -278,7 +280,7 @@ class Connection(Setups, Eigen, Perambulators):
     def _announce(self, source: sources.Source, report: Report, dtype: DTypeLike, keep: bool, keep_for: float, patience: Optional[float],
                   project: Optional[Tuple[str, int]] = None, **terms: Any) -> Tuple[Request, List[sources.Column]]:
         """A request for the columns of a source. project: eigenvectors that solutions are projected onto, and how many."""
-        columns = source.columns(report.dims, report.flavours)
+        columns = source.columns(report.dims, report.flavours, 1 if report.colour_alone else 4)
         smearing = terms.pop('smearing', None) or source.smearing
         params, texts = term.params(dtype=dtype, nrhs=len(columns), smearing=smearing, **terms)
         made = ffi.new('quark_column_t[]', columns)

@@ -4,6 +4,7 @@ Files are written under a temporary name beside their own, and renamed when they
 """
 from __future__ import annotations
 
+import math
 import os
 import tempfile
 from dataclasses import dataclass
@@ -42,7 +43,10 @@ class Field:
         return 'Field(%s of shape %s, %s)' % (self.field.dtype, self.field.shape, self.attributes.get('source') or self.attributes.get('kind') or 'of unknown source')
 
     def propagator(self) -> NDArray[Any]:
-        """The twelve columns of a point or wall source as [t, z, y, x, spin, spin0, colour, colour0]. Errors: ValueError: there are others."""
+        """The twelve columns of a point or wall source as [t, z, y, x, spin, spin0, colour, colour0]; the three of staggered fermions as
+        [t, z, y, x, colour, colour0]. Errors: ValueError: there are others."""
+        if self.field.ndim == 6 and len(self.field) == 3:
+            return np.ascontiguousarray(np.moveaxis(self.field, 0, -1))
         if self.field.ndim != 7 or len(self.field) != 12:
             raise ValueError('fields of shape %s are no propagator, which has 12 columns of one flavour' % (self.field.shape,))
         lattice = self.field.shape[1:5]
@@ -153,16 +157,23 @@ def _write_wall(f: Any, prop: Propagator) -> None:
         group.attrs['plateau'], group.attrs['residual_mass'] = np.array([first, len(nan) - first], np.int32), together.plateau()
 
 
+def _has_axes(field: Any) -> bool:
+    return field.ndim in (7, 8) and field.shape[-2:] == (4, 3) or field.ndim == 6 and field.shape[-1] == 3
+
+
 def write_fields(path: str, fields: ArrayLike, **attributes: Any) -> None:
-    """An HDF5 file of fields [rhs, t, z, y, x, spin, colour], as quarkctl solve --in reads it. attributes: by name, such as basis='ukqcd'."""
+    """An HDF5 file of fields [rhs, t, z, y, x, spin, colour], of staggered fermions [rhs, t, z, y, x, colour], as quarkctl solve --in reads it.
+
+    attributes: by name, such as basis='ukqcd'.
+    """
     array = np.asarray(fields)
-    if array.dtype.kind != 'c' or array.ndim not in (7, 8) or array.shape[-2:] != (4, 3):
-        raise ValueError('fields of type %s and shape %s: must be complex [rhs, t, z, y, x, 4, 3]' % (array.dtype, array.shape))
+    if array.dtype.kind != 'c' or not _has_axes(array):
+        raise ValueError('fields of type %s and shape %s: must be complex [rhs, t, z, y, x, 4, 3] or [rhs, t, z, y, x, 3]' % (array.dtype, array.shape))
     unknown = set(attributes) - {*REALS, *INTS, *FIELD_TEXTS}
     if unknown:
         raise ValueError('attributes %s: files have none of these names' % ', '.join(sorted(unknown)))
-    lattice = array.shape[-6:-2]
-    about = {'dims': lattice[::-1], 'site_reals': 24 * (array.shape[1] if array.ndim == 8 else 1), 'kind': 'source', 'basis': 'degrand-rossi',
+    lattice = array.shape[1:5] if array.ndim == 6 else array.shape[-6:-2]
+    about = {'dims': lattice[::-1], 'site_reals': 2 * array[0].size // math.prod(lattice) if len(array) else 24, 'kind': 'source', 'basis': 'degrand-rossi',
              'program': 'quarkd (Python) ' + __version__, **attributes}
 
     def write(f: Any) -> None:
@@ -214,8 +225,9 @@ def read_field(path: str) -> Field:
         raise ValueError('%s: neither HDF5 nor SciDAC' % path)
     with h5py.File(path, 'r') as f:
         found = _own(f, 'field', path)
-        if not isinstance(found, h5py.Dataset) or found.dtype.kind != 'c' or found.ndim not in (7, 8) or found.shape[-2:] != (4, 3):
-            raise ValueError('%s: field must be complex [rhs][t][z][y][x][4][3], of doublets [rhs][flavour][t]...' % path)
+        if not isinstance(found, h5py.Dataset) or found.dtype.kind != 'c' or not _has_axes(found):
+            raise ValueError('%s: field must be complex [rhs][t][z][y][x][4][3], of doublets [rhs][flavour][t]..., of staggered fermions '
+                             '[rhs][t][z][y][x][3]' % path)
         columns = _own(f, 'columns', path)[...] if 'columns' in f else None
         return Field(found[...], {name: _plain(value) for name, value in f.attrs.items()}, columns)
 

@@ -191,9 +191,9 @@ class Bricks:
         return self.connection
 
     def shape_of(self, setup: term.Name = None) -> Tuple[int, ...]:
-        """Of a right-hand side of this rank: [t, z, y, x, spin, colour], of doublets with the axis flavour before."""
-        whole = self._report(setup).shape
-        return whole[:-6] + tuple(s.stop - s.start for s in self._slices(self.rank, self._report(setup).dims)) + whole[-2:]
+        """Of a right-hand side of this rank: [t, z, y, x, spin, colour], of doublets with the axis flavour before, of staggered fermions without spin."""
+        report = self._report(setup)
+        return report.shape[:-4 - len(report.site)] + tuple(s.stop - s.start for s in self._slices(self.rank, report.dims)) + report.site
 
     @property
     def shape(self) -> Tuple[int, ...]:
@@ -244,7 +244,7 @@ class Bricks:
 
     def _by_root(self, array: NDArray[Any], report: Report, work: str, terms: Dict[str, Any]) -> List[NDArray[Any]]:
         shape = array.shape[1:]
-        front, under_way, failed = len(shape) - 6, [], None
+        front, under_way, failed = len(shape) - 4 - len(report.site), [], None
         for brick in array:
             whole = self._gather(brick, report.dims, front)
             if whole is not None and failed is None:
@@ -362,13 +362,16 @@ class BrickPropagator:
     def column(self, i: int) -> NDArray[Any]:
         """This rank's part of a column. Collective."""
         lattice = tuple(s.stop - s.start for s in self.bricks._slices(self.bricks.rank, self._at.dims))
-        shape = self._at.shape[:-6] + lattice + (4, 3)
+        front = len(self._at.shape) - 4 - len(self._at.site)
+        shape = self._at.shape[:front] + lattice + self._at.site
         fetched: List[NDArray[Any]] = []
         self.bricks._root(lambda: fetched.append(self._own()[i].numpy()))
-        return self.bricks._scatter(fetched[0] if fetched else None, shape, self.dtype, self._at.dims, len(shape) - 6)
+        return self.bricks._scatter(fetched[0] if fetched else None, shape, self.dtype, self._at.dims, front)
 
     def numpy(self) -> NDArray[Any]:
-        """This rank's part [t, z, y, x, spin, spin0, colour, colour0] of the twelve columns. Collective."""
+        """This rank's part [t, z, y, x, spin, spin0, colour, colour0] of the twelve columns, of three [t, z, y, x, colour, colour0]. Collective."""
+        if self._at.colour_alone and len(self) == 3:
+            return np.stack([self.column(i) for i in range(3)], axis=-1)
         if len(self) != 12 or self._at.flavours > 1:
             raise ValueError('%d columns of %d flavours: this is for the 12 of a source with all spins and colours' % (len(self), self._at.flavours))
         columns = np.stack([self.column(i) for i in range(12)])

@@ -34,7 +34,7 @@ class Column:
         return self._propagator.results[self.index]
 
     def numpy(self) -> NDArray[Any]:
-        """The solution [t, z, y, x, spin, colour] (of doublets with the axis flavour before), read-only: the daemon's memory if it is
+        """The solution [t, z, y, x, spin, colour] (of doublets with the axis flavour before, of staggered fermions without spin), read-only: the daemon's memory if it is
         on this machine, and then always the same. It stays as long as the array, whatever becomes of the connection."""
         return self._propagator._column(self.index)
 
@@ -63,7 +63,7 @@ class Propagator:
         return self.request.nrhs
 
     def __getitem__(self, index: Union[int, Tuple[int, int]]) -> Column:
-        """Column i, or that of (spin, colour): 3 * spin + colour."""
+        """Column i, or that of (spin, colour): 3 * spin + colour; of staggered fermions that of (0, colour)."""
         i = 3 * index[0] + index[1] if isinstance(index, tuple) else index
         if not -len(self) <= i < len(self):
             raise IndexError('column %d of %d' % (i, len(self)))
@@ -91,13 +91,19 @@ class Propagator:
         return array
 
     def _check_usual(self) -> None:
-        if self.report.flavours > 1 or self.source.is_noise or len(self) != 12:
-            raise ValueError('%s has %d columns of %d flavours: this is for the 12 of a source with all spins and colours'
-                             % (self.source, len(self), self.report.flavours))
+        all_of_them = 3 if self.report.colour_alone else 12
+        if self.report.flavours > 1 or self.source.is_noise or len(self) != all_of_them:
+            raise ValueError('%s has %d columns of %d flavours: this is for the %d of a source with all spins and colours'
+                             % (self.source, len(self), self.report.flavours, all_of_them))
 
     def numpy(self) -> NDArray[Any]:
-        """The propagator [t, z, y, x, spin, spin0, colour, colour0], one copy. Errors: ValueError of noise and doublets (`columns`)."""
+        """The propagator [t, z, y, x, spin, spin0, colour, colour0], of staggered fermions [t, z, y, x, colour, colour0], one copy.
+
+        Errors: ValueError of noise and doublets (`columns`).
+        """
         self._check_usual()
+        if self.report.colour_alone:
+            return np.stack([column.numpy() for column in self], axis=-1)
         t, z, y, x = self.report.shape[:4]
         out = np.empty((t, z, y, x, 4, 4, 3, 3), self.dtype)
         for column in self:
@@ -105,7 +111,7 @@ class Propagator:
         return out
 
     def columns(self) -> NDArray[Any]:
-        """All solutions [column, t, z, y, x, spin, colour], one copy."""
+        """All solutions [column, ...], one copy."""
         return np.stack([column.numpy() for column in self])
 
     def column_sums(self) -> List[Optional[WallSums]]:
@@ -136,6 +142,8 @@ class Propagator:
         raw, at = contract.raw_of(wanted), [tuple(int(n) for n in p) for p in momenta]
         if len(raw) > CONTRACTION_LIMITS['channels'] or not 1 <= len(at) <= CONTRACTION_LIMITS['momenta']:
             raise ValueError('%d contractions at %d momenta: must be at most 512, and 1 to 128' % (len(raw), len(at)))
+        if self.report.colour_alone and any(c.kind != lib.QUARK_MESON for c in wanted):
+            raise ValueError('channels: fields with colour alone make local mesons: pion, a4, a0, rho, rho_t, a1, b1')
         if any(len(p) != 3 for p in at):
             raise ValueError('momenta: must be triples of integers')
         if 'open' in self.report.setup['parameters'] and any(c.kind != lib.QUARK_MESON for c in wanted):

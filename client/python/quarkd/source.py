@@ -79,10 +79,13 @@ class Source:
             text += ',%s=%s' % (key, value) if value else ''
         return text + end
 
-    def columns(self, dims: Sequence[int], flavours: int = 1) -> List[Column]:
-        """The right-hand sides on a lattice of x, y, z, t sites, in quarkctl's order. Errors: ValueError for what is outside of it."""
+    def columns(self, dims: Sequence[int], flavours: int = 1, spins: int = 4) -> List[Column]:
+        """The right-hand sides on a lattice of x, y, z, t sites, in quarkctl's order. spins: 1 where fields have colour alone.
+
+        Errors: ValueError for what is outside of it.
+        """
         place = dict(self.place)
-        self._check(place, dims, flavours)
+        self._check(place, dims, flavours, spins)
         if self.kind == 'vector':
             return [dict(place, vector=n) for n in self.numbers]
         if self.kind == 'sequential':
@@ -92,9 +95,9 @@ class Source:
             return list(self._noise(place, dims[3]))
         both = flavours > 1 and not place.get('flavour')
         return [dict(place, spin=spin, colour=colour, **({'flavour': flavour} if both else {}))
-                for flavour in ((1, -1) if both else (0,)) for spin in range(4) for colour in range(3)]
+                for flavour in ((1, -1) if both else (0,)) for spin in range(spins) for colour in range(3)]
 
-    def _check(self, place: Column, dims: Sequence[int], flavours: int) -> None:
+    def _check(self, place: Column, dims: Sequence[int], flavours: int, spins: int) -> None:
         for mu, name in enumerate('xyzt'):
             if place.get(name, 0) >= dims[mu]:
                 raise ValueError('%s = %d is outside the lattice, which has %d' % (name, place[name], dims[mu]))
@@ -105,6 +108,8 @@ class Source:
             raise ValueError('every = %d, must be 1 to the %d time slices' % (place['t_every'], dims[3]))
         if (place.get('flavour') or 'flavour' in self.dilute) and flavours < 2:
             raise ValueError('flavour is for right-hand sides of two flavours (doublets); here they have one')
+        if 'spin' in self.dilute and spins < 2:
+            raise ValueError('dilute = spin is for right-hand sides with spins; here they have colour alone')
 
     def _noise(self, place: Column, nt: int) -> Iterator[Column]:
         by = {word: word in self.dilute for word in DILUTIONS}
@@ -143,7 +148,7 @@ def _coordinate(name: str, value: int) -> int:
 
 
 def point(x: int, y: int, z: int, t: int, *, flavour: Optional[int] = None) -> Source:
-    """12 columns, one for each spin and colour at a site. flavour: of a doublet, the 12 of one flavour; else 24.
+    """12 columns, one for each spin and colour at a site; of staggered fermions 3. flavour: of a doublet, the 12 of one flavour; else 24.
 
     >>> str(point(0, 1, 2, 3)), len(point(0, 1, 2, 3).columns((4, 4, 4, 8)))
     ('point:0,1,2,3', 12)

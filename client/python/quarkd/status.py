@@ -78,9 +78,19 @@ class Report:
         return max(1, int(self.setup['site_reals']) // 24)
 
     @property
+    def colour_alone(self) -> bool:
+        """Whether fields have no spin: those of staggered fermions."""
+        return int(self.setup['site_reals']) == 6
+
+    @property
+    def site(self) -> Tuple[int, ...]:
+        """Axes of a field behind those of the lattice: spin, colour, or colour alone."""
+        return (3,) if self.colour_alone else (4, 3)
+
+    @property
     def shape(self) -> Tuple[int, ...]:
-        """Of a right-hand side: t, z, y, x, spin, colour; of doublets with the axis flavour before."""
-        return ((2,) if self.flavours > 1 else ()) + tuple(reversed(self.dims)) + (4, 3)
+        """Of a right-hand side: t, z, y, x, spin, colour, of staggered fermions without spin; of doublets with the axis flavour before."""
+        return ((2,) if self.flavours > 1 else ()) + tuple(reversed(self.dims)) + self.site
 
     @property
     def shape_five(self) -> Tuple[int, ...]:

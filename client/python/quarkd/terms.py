@@ -13,7 +13,7 @@ from .smearing import Gauss
 from .status import Setup
 
 BASES = {'degrand-rossi': lib.QUARK_DEGRAND_ROSSI, 'ukqcd': lib.QUARK_UKQCD, 'dirac-pauli': lib.QUARK_DIRAC_PAULI, 'openqcd': lib.QUARK_OPENQCD}
-NORMALISATIONS = {'mass': lib.QUARK_MASS, 'kappa': lib.QUARK_KAPPA}
+NORMALISATIONS = {'mass': lib.QUARK_MASS, 'kappa': lib.QUARK_KAPPA, 'twice': lib.QUARK_TWICE}
 PARITIES = {None: lib.QUARK_PARITY_ALL, 'even': lib.QUARK_PARITY_EVEN, 'odd': lib.QUARK_PARITY_ODD}
 SCHURS = {None: lib.QUARK_SCHUR_NONE, 'symmetric': lib.QUARK_SCHUR_SYMMETRIC, 'asymmetric': lib.QUARK_SCHUR_ASYMMETRIC}
 WORKS = {'solve': lib.QUARK_WORK_SOLVE, 'M': lib.QUARK_WORK_M, 'hop': lib.QUARK_WORK_HOP, 'clover': lib.QUARK_WORK_DIAG,
@@ -96,6 +96,8 @@ def halved(shape: Tuple[int, ...], parity: Optional[str]) -> Tuple[int, ...]:
     (8, 4, 4, 2, 4, 3)
     """
     choose('parity', parity, PARITIES)
+    if parity is not None and len(shape) == 5:
+        raise ValueError('parity %r: fields with colour alone have all sites' % parity)
     return shape if parity is None else shape[:-3] + (shape[-3] // 2,) + shape[-2:]
 
 

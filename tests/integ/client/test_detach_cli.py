@@ -254,9 +254,9 @@ def tickets_of_before_actions_are_fetched(case):
             write(**changed)
             done = d.ctl('fetch', path)
             assert done.code == DATA and 'is not a ticket of version 1, or is damaged' in done.err, (changed, done)
-        write(site_reals=6, columns=3, action='staggered', parameters='mass=0.1')
+        write(site_reals=8, columns=4, action='strange', parameters='mass=0.1')
         done = d.ctl('fetch', path)
-        assert done.code == DATA and 'staggered: its fields have 6 real numbers at a site and its propagators 3 columns' in done.err, done
+        assert done.code == DATA and 'strange: its fields have 8 real numbers at a site and its propagators 4 columns' in done.err, done
         write(action=None, parameters=None, site_reals=None, columns=None)
         assert d.ctl('fetch', path).code == 0
         with h5py.File(out, 'r') as f:

@@ -372,8 +372,8 @@ def fields_have_the_numbers_a_site_that_the_engine_says(case):
         usual, accepted = c.submit(1), c.submit(1, setup='colours')
         assert accepted.field_bytes * 4 == usual.field_bytes, (accepted, usual)
         light, colours = c.keep(), c.keep(setup='colours')
-        r = c.contract(colours, expect='rejected')
-        assert r.status == STATUS['UNSUPPORTED'] and '6 real numbers a site' in r.text, r
+        r = c.contract(colours, channel=[qk.Channel(kind=qk.CHANNEL_NUCLEON)], expect='rejected')
+        assert r.status == STATUS['UNSUPPORTED'] and 'of fields with colour alone there are mesons' in r.text, r
         r = c.contract(light, request_b=colours, expect='rejected')
         assert r.status == STATUS['BAD_ARGUMENT'] and "setup colours) has fields of 6 real numbers a site, setup main of 24" in r.text, r
 

@@ -143,20 +143,20 @@ def setups_have_a_line_each_where_there_are_several(case):
 def fields_that_quarkctl_does_not_know_are_shown_and_not_solved_for(case):
     """Here as quarkctl status and the solving commands, because only an engine that pretends has such fields."""
     def ctl(*args):
-        done = subprocess.run([CTL, *args, '--endpoint', d.endpoint, '--setup=colours'], capture_output=True, text=True, timeout=TIMEOUT)
+        done = subprocess.run([CTL, *args, '--endpoint', d.endpoint, '--setup=strange'], capture_output=True, text=True, timeout=TIMEOUT)
         return done.returncode, done.stdout, done.stderr
     with case.daemon() as d, Client(d) as c, tempfile.TemporaryDirectory() as folder:
-        c.send(load=qk.Load(name='colours', gauge='builtin:fake:site_reals=6:columns=3'))
+        c.send(load=qk.Load(name='strange', gauge='builtin:fake:site_reals=8:columns=4'))
         c.expect('setup')
-        d.status_when(lambda s: {t.name: t.state for t in s.setups} == {'main': qk.STATE_READY, 'colours': qk.STATE_READY})
+        d.status_when(lambda s: {t.name: t.state for t in s.setups} == {'main': qk.STATE_READY, 'strange': qk.STATE_READY})
         report = json.loads(ctl('status', '--json')[1])
-        assert (report['setup']['site_reals'], report['setup']['columns']) == (6, 3), report['setup']
-        assert [(s['site_reals'], s['columns']) for s in report['setups']] == [(24, 12), (6, 3)], report['setups']
+        assert (report['setup']['site_reals'], report['setup']['columns']) == (8, 4), report['setup']
+        assert [(s['site_reals'], s['columns']) for s in report['setups']] == [(24, 12), (8, 4)], report['setups']
         out = os.path.join(folder, 'x.h5')
         for command in (('propagator', '--source=point:0,0,0,0', '--out', out), ('propagator', '--source=wall:0', '--detach', '--out', out),
                         ('correlator', '--source=point:0,0,0,0', '--out', out), ('bench', '--requests=1')):
             code, printed, said = ctl(*command)
-            assert code == 65 and printed == '' and 'setup colours' in said and '6 real numbers at a site' in said, (command, code, said)
+            assert code == 65 and printed == '' and 'setup strange' in said and '8 real numbers at a site' in said, (command, code, said)
         assert os.listdir(folder) == []
 
 

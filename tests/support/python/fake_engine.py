@@ -320,7 +320,8 @@ class FakeEngine:
         c = contract.contraction
         a = [np.fromfile('/dev/shm' + name, REAL[contract.dtype_a]) for name in contract.shm_a]
         b = [np.fromfile('/dev/shm' + name, REAL[contract.dtype_b]) for name in contract.shm_b]
-        assert len(a) == 12 and len(b) in (0, 12) and all(len(x) == int(np.prod(self.dims)) * 12 for x in a + b)
+        n = 3 if self.site_reals == 6 else 12
+        assert len(a) == n and len(b) in (0, n) and all(len(x) == int(np.prod(self.dims)) * self.site_reals // 2 for x in a + b)
         out = correlators(c, a, b, self.dims[3])
         assert os.path.getsize('/dev/shm' + contract.shm_out) == out.nbytes
         np.memmap('/dev/shm' + contract.shm_out, out.dtype, 'r+')[...] = out
