@@ -28,13 +28,15 @@ const char *qk_lattice_misfit(const qk_lattice_t *lat) {
   return extents_misfit(lat, false);
 }
 
-static const char *block_misfit(const qk_spinor_t *f) {
+const char *qk_block_misfit(const qk_spinor_t *f, int ncomp) {
   if (f->nrhs < 1 || f->nrhs > QK_COLUMNS_MAX) return "block: nrhs must be 1..256";
   if (f->ntile != 0 && f->ntile != (f->nrhs + QK_TILE - 1) / QK_TILE)
     return "block: ntile must be 0 or (nrhs + 7) / 8";
   if (f->ntile == 0 && f->nrhs != 1) return "block: tiles of eight sites hold one RHS";
   if (f->inner != 0 && f->inner != 1) return "block: inner must be 0 or 1, one vector a RHS";
-  if (f->ncomp != 12) return "block: spinors have 12 components";
+  if (f->ncomp != ncomp)
+    return ncomp == 12 ? "block: spinors have 12 components"
+                       : "block: colour vectors have 4 components";
   if (f->nsites * (f->ntile > 0 ? f->ntile * QK_TILE : 1) > UINT32_MAX)
     return "block: over 2^32 - 1 lanes";
   if ((unsigned)f->prec >= QK_PRECS) return "block: prec is no precision";
@@ -74,7 +76,7 @@ static bool ghost_read(const qk_hop_args_t *a, int mu, int side) {
 
 const char *qk_hop_misfit(const qk_hop_args_t *a) {
   const char *why = qk_lattice_misfit(&a->lat);
-  if (why == NULL) why = block_misfit(&a->out);
+  if (why == NULL) why = qk_block_misfit(&a->out, 12);
   if (why != NULL) return why;
   const int64_t nsites = a->out_parity == QK_FULL ? 2 * (int64_t)a->lat.vcb : a->lat.vcb;
   why = operand_misfit(&a->out, &a->out, nsites);
@@ -103,7 +105,7 @@ const char *qk_hop_misfit(const qk_hop_args_t *a) {
 
 const char *qk_pack_misfit(const qk_pack_args_t *a) {
   const char *why = extents_misfit(&a->lat, a->whole);
-  if (why == NULL) why = block_misfit(&a->in);
+  if (why == NULL) why = qk_block_misfit(&a->in, 12);
   if (why == NULL) why = links_misfit(&a->links, a->in.prec);
   if (why != NULL) return why;
   const int64_t nsites = a->in_parity == QK_FULL ? 2 * (int64_t)a->lat.vcb : a->lat.vcb;
@@ -117,7 +119,7 @@ const char *qk_pack_misfit(const qk_pack_args_t *a) {
 
 const char *qk_gauss_misfit(const qk_gauss_args_t *a) {
   const char *why = extents_misfit(&a->lat, true);
-  if (why == NULL) why = block_misfit(&a->out);
+  if (why == NULL) why = qk_block_misfit(&a->out, 12);
   const int64_t nsites = 2 * (int64_t)a->lat.vcb;
   if (why == NULL) why = operand_misfit(&a->out, &a->out, nsites);
   if (why == NULL) why = operand_misfit(&a->in, &a->out, nsites);

@@ -7,18 +7,8 @@
 
 static const char *field_misfit(const qk_spinor_t *f, int64_t nsites) {
   if (f->data == NULL) return "field: absent though its coefficient is not 0";
-  if (f->nrhs < 1 || f->nrhs > QK_COLUMNS_MAX) return "field: nrhs must be 1..256";
-  if (f->ntile != 0 && f->ntile != (f->nrhs + QK_TILE - 1) / QK_TILE)
-    return "field: ntile must be 0 or (nrhs + 7) / 8";
-  if (f->ntile == 0 && f->nrhs != 1) return "field: tiles of eight sites hold one RHS";
-  if (f->inner != 0 && f->inner != 1) return "field: inner must be 0 or 1, one vector a RHS";
-  if (f->ncomp != QK_COLOUR_COMPONENTS) return "field: colour vectors have 4 components";
-  if (f->nsites * (f->ntile > 0 ? f->ntile * QK_TILE : 1) > UINT32_MAX)
-    return "field: over 2^32 - 1 lanes";
-  if ((unsigned)f->prec >= QK_PRECS) return "field: prec is no precision";
-  if (qk_prec_scaled(f->prec) && f->scale == NULL) return "field: scale is missing";
   if (f->nsites != nsites) return "field: nsites does not fit the sites";
-  return NULL;
+  return qk_block_misfit(f, QK_COLOUR_COMPONENTS);
 }
 
 static const char *operand_misfit(const qk_spinor_t *f, const qk_spinor_t *like, int64_t nsites) {

@@ -4,9 +4,9 @@
  * A launcher walks over "rows": a row is N reals of a site (tiles of 8 RHS) or of 8 sites (tiles of
  * one RHS), and has ntile tiles. N is 24, a whole spinor, in half, or 8, a whole colour vector; in
  * double and single spinors of any size are cut to 8 reals (on the CPU to 24 where that can be): a
- * tile of n reals is n / N tiles of N. A lane is read in parts of part_size reals, one memory access each on the GPU, so
- * that few values are alive at a time; half fields are kept whole until their scale is known. No
- * lane looks at another one.
+ * tile of n reals is n / N tiles of N. A lane is read in parts of part_size reals, one memory
+ * access each on the GPU, so that few values are alive at a time; half fields are kept whole until
+ * their scale is known. No lane looks at another one.
  * Cost: each field that is read or written passes through memory once.
  */
 #ifndef QK_BODY_BLAS_H

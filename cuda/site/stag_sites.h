@@ -203,7 +203,7 @@ struct stag_eight {
       const bool far = to.lane[l].beyond > 0;
       const int slice = from.first + stag_slice<SIGN>(from.depth, to.lane[l].beyond);
       const int site = far ? stag_stored(lat, at[l].x, MU, slice) : from.base + to.lane[l].cb;
-      gather(far ? from.ghost : from.field, site, l, r, scale);
+      take_lane(far ? from.ghost : from.field, site, l, r, scale);
     }
   }
   template <class S>
@@ -247,13 +247,15 @@ private:
   template <class S> static QK_HD void load_rows(const S *tile, lanes<real<S>> *u) {
     for (int k = 0; k < 18; k++) load_row(tile + k * QK_TILE, u[k]);
   }
-  /* One site of an eight-site field into lane l. */
+  /* Of one site, with its scale, into lane l. */
   template <class S>
-  static QK_HD void gather(const spinor<S> &f, int site, int l, lanes<real<S>> *r,
-                           scale_of<S> &scale) {
-    const S *p = f.data + (int64_t)(site / QK_TILE) * (QK_TILE * colour_reals) + site % QK_TILE;
-    for (int c = 0; c < colour_reals; c++) r[c][l] = widen(p[c * QK_TILE]);
+  static QK_HD void take_lane(const spinor<S> &f, int site, int l, lanes<real<S>> *r,
+                              [[maybe_unused]] scale_of<S> &scale) {
+    const int tile = site / QK_TILE, lane = site - tile * QK_TILE;
+    const lane_at<S> from = {f.data + (int64_t)tile * (QK_TILE * colour_reals) + lane};
     if constexpr (storage<S>::scaled) scale[l] = f.scale[site];
+    QK_UNROLL
+    for (int c = 0; c < colour_reals; c++) r[c][l] = from[c];
   }
 };
 

@@ -11,7 +11,7 @@
 #include "daemon/base/mem.h"
 #include "daemon/engine/gauge/link_smear.h"
 #include "daemon/engine/hadron/gauss.h"
-#include "tests/support/colours.h"
+#include "tests/support/staggered/colours.h"
 
 static void line(const qk_rig_t *rig, const char *what, double value) {
   if (qk_comm_rank(rig->comm) == 0) printf("%s %.17g\n", what, value);

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "daemon/base/mem.h"
-#include "tests/support/colours.h"
+#include "tests/support/staggered/colours.h"
 
 static double complex condensate(const qk_rig_t *rig, qk_solver_t *solver) {
   double complex *ones = colours_vector(rig), *x = colours_vector(rig);

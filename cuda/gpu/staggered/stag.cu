@@ -3,7 +3,7 @@
 
 #include "cuda/gpu/each.cuh"
 
-#include "cuda/body/stag_calls.h"
+#include "cuda/body/staggered/stag_calls.h"
 
 namespace QK_NS {
 

@@ -6,7 +6,7 @@
 #ifndef QK_CUDA_GPU_STAG_CUH
 #define QK_CUDA_GPU_STAG_CUH
 
-#include "cuda/body/stag.h"
+#include "cuda/body/staggered/stag.h"
 #include "cuda/gpu/place.cuh"
 
 namespace QK_NS {

@@ -110,8 +110,9 @@ int64_t qk_action_bytes(const qk_action_t *action, const qk_ops_t *ops, const qk
                         const qk_action_params_t *params, bool making);
 
 /* The operator of a configuration. links: as in gauge.h, host memory, read during the call only.
- * dev and work are borrowed by the result; dev->geom->ncomp fits the action. Collective. Errors, after which nothing is left:
- * QK_DEVICE_MEMORY, QK_BAD_ARGUMENT (phases, link_reals, components; those of the table's functions). */
+ * dev and work are borrowed by the result; dev->geom->ncomp fits the action. Collective. Errors,
+ * after which nothing is left: QK_DEVICE_MEMORY, QK_BAD_ARGUMENT (phases, link_reals, components;
+ * those of the table's functions). */
 qk_status_t qk_action_create(const qk_action_t *action, const qk_device_t *dev, qk_work_t *work,
                              const double *links, const qk_action_params_t *params,
                              qk_operator_t **op, qk_err_t *err);

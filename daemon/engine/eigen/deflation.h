@@ -27,9 +27,9 @@
 typedef struct qk_deflation qk_deflation_t;
 
 /* Computes the vectors (params.prec: precision of the computation) and stores them in precision
- * `store`, QK_SINGLE or QK_HALF (of spinors and colour vectors). params.accept = 0 means 0.005 here: the vectors
- * need not be exact. If fewer than params.n converge, it uses those; QK_NOT_CONVERGED if none
- * does. Other errors as qk_lanczos. op, work: borrowed. */
+ * `store`, QK_SINGLE or QK_HALF (of spinors and colour vectors). params.accept = 0 means 0.005
+ * here: the vectors need not be exact. If fewer than params.n converge, it uses those;
+ * QK_NOT_CONVERGED if none does. Other errors as qk_lanczos. op, work: borrowed. */
 qk_status_t qk_deflation_create(qk_operator_t *op, qk_work_t *work,
                                 const qk_lanczos_params_t *params, qk_prec_t store,
                                 qk_progress_fn *progress, void *arg, qk_deflation_t **deflation,

@@ -127,7 +127,6 @@ static qk_status_t cg_iterate(qk_solver_t *s) {
 const qk_method_t qk_method_cg = {.name = "cg",
                                   .check = 4,
                                   .applications_per_iteration = 2,
-                                  .of_positive = &qk_method_cg_plain,
                                   .create = cg_create,
                                   .destroy = cg_destroy,
                                   .start = cg_start,

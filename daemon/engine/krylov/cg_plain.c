@@ -93,16 +93,23 @@ static void plain_iteration(qk_solver_t *s) {
   m->last = (m->last + 1) % (s->check + 2);
 }
 
+/* Of the iterations of this step. */
+static void keep_trace(qk_solver_t *s) {
+  for (int i = 0; i < s->check; i++) {
+    const int at = ring(s, i + 1 - s->check);
+    for (int slot = 0; slot < s->nslot; slot++)
+      s->trace[i * s->nslot + slot] = qk_scalars_host(&s->scalars, at, slot)[0];
+  }
+}
+
 static qk_status_t plain_iterate(qk_solver_t *s) {
   for (int i = 0; i < s->check; i++) plain_iteration(s);
-  qk_status_t status = qk_solver_await(s);
+  const qk_status_t status = qk_solver_await(s);
   if (status) return status;
+  keep_trace(s);
   for (int slot = 0; slot < s->nslot; slot++) {
-    for (int i = 0; i < s->check; i++)
-      s->trace[i * s->nslot + slot] =
-          qk_scalars_host(&s->scalars, ring(s, i + 1 - s->check), slot)[0];
     const double pq = qk_scalars_host(&s->scalars, PQ, slot)[0];
-    s->broken[slot] = !isfinite(pq) || !(pq > 0);
+    s->broken[slot] = !(pq > 0) || !isfinite(pq);
   }
   return QK_OK;
 }

@@ -184,7 +184,7 @@ static qk_status_t take_params(qk_solver_t *s, const qk_solver_params_t *params,
     if (p->method && !strcmp(methods[i]->name, p->method)) s->method = methods[i];
   if (!s->method) return no_such_method(p->method, err);
   if (p->nslot == 1 && s->method->of_one) s->method = s->method->of_one;
-  if (qk_operator_is_positive(s->op) && s->method->of_positive) s->method = s->method->of_positive;
+  if (qk_operator_is_positive(s->op) && s->method == &qk_method_cg) s->method = &qk_method_cg_plain;
   const int room = QK_COLUMNS_MAX / qk_geom_slices(s->dev->geom);
   const int most = room < QK_MAX_RHS ? room : QK_MAX_RHS;
   if (p->nslot < 1 || p->nslot > most)

@@ -30,10 +30,9 @@ typedef struct qk_method {
   /* Slots of a group share what the method has: they are updated together, and start, replaced
    * and clear are given whole groups. */
   bool grouped;
-  const struct qk_method *of_one;      /* does the same for one slot, at less cost; NULL: itself */
-  const struct qk_method *of_positive; /* for a hermitian and positive Mhat; NULL: itself */
-  double reliable[QK_PRECS];           /* params.reliable by default; 0: that of all methods */
-  double least_fall[QK_PRECS];         /* of |r|, that it can tell between two updates; 0: any */
+  const struct qk_method *of_one; /* does the same for one slot, at less cost; NULL: itself */
+  double reliable[QK_PRECS];      /* params.reliable by default; 0: that of all methods */
+  double least_fall[QK_PRECS];    /* of |r|, that it can tell between two updates; 0: any */
   /* Reserves s->method_state, fields, s->scalars. */
   qk_status_t (*create)(qk_solver_t *s);
   void (*destroy)(qk_solver_t *s); /* also after a create that failed half way */

@@ -49,6 +49,15 @@ bool qk_halo_needed(const qk_halo_t *halo) {
   return split[0] || split[1] || split[2] || split[3];
 }
 
+int64_t qk_halo_bytes(const qk_geom_t *geom, qk_prec_t prec, int nrhs, int components) {
+  int64_t sites = 0;
+  for (int mu = 0; mu < 4; mu++)
+    if (geom->lat.split[mu]) sites += geom->lat.face[mu];
+  const int64_t lanes = nrhs == 1 ? 1 : (nrhs + QK_TILE - 1) / QK_TILE * QK_TILE;
+  return 4 * sites * lanes *
+         (2 * components * qk_prec_bytes(prec) + (qk_prec_scaled(prec) ? (int)sizeof(float) : 0));
+}
+
 /* ---- buffers --------------------------------------------------------------------------------- */
 
 static void set_destroy(qk_halo_t *halo, halo_set_t *s) {
@@ -341,6 +350,15 @@ qk_status_t qk_halo_begin_gauss(qk_halo_t *halo, qk_gauss_args_t *args) {
   return status;
 }
 
+/* Starts what has been packed, and tells where it arrives. */
+static qk_status_t packed(qk_halo_t *halo, halo_set_t *s, qk_status_t status,
+                          qk_spinor_t ghost[4][2], qk_turns_t *turns) {
+  status = status ? status : start(halo, s);
+  memcpy(ghost, s->recv, sizeof s->recv);
+  *turns = s->turns;
+  return status;
+}
+
 qk_status_t qk_halo_begin_coarse(qk_halo_t *halo, qk_coarse_args_t *args) {
   const qk_device_t *dev = halo->dev;
   if (!qk_halo_needed(halo)) return QK_OK;
@@ -351,11 +369,7 @@ qk_status_t qk_halo_begin_coarse(qk_halo_t *halo, qk_coarse_args_t *args) {
   qk_coarse_pack_args_t pack = {
       .lat = args->lat, .in_parity = args->in.subset, .in = args->in, .turns = s->turns};
   memcpy(pack.to, s->send, sizeof pack.to);
-  status = dev->ops->coarse_pack(dev->ctx, &pack);
-  status = status ? status : start(halo, s);
-  memcpy(args->ghost, s->recv, sizeof args->ghost);
-  args->turns = s->turns;
-  return status;
+  return packed(halo, s, dev->ops->coarse_pack(dev->ctx, &pack), args->ghost, &args->turns);
 }
 
 qk_status_t qk_halo_begin_stag(qk_halo_t *halo, qk_stag_args_t *args) {
@@ -372,11 +386,7 @@ qk_status_t qk_halo_begin_stag(qk_halo_t *halo, qk_stag_args_t *args) {
                               .in = args->in,
                               .turns = s->turns};
   memcpy(pack.to, s->send, sizeof pack.to);
-  status = dev->ops->stag_pack(dev->ctx, &pack);
-  status = status ? status : start(halo, s);
-  memcpy(args->ghost, s->recv, sizeof args->ghost);
-  args->turns = s->turns;
-  return status;
+  return packed(halo, s, dev->ops->stag_pack(dev->ctx, &pack), args->ghost, &args->turns);
 }
 
 static qk_status_t end_messages(qk_halo_t *halo, halo_set_t *s) {

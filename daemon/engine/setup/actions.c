@@ -42,6 +42,13 @@ qk_status_t qk_action_solver(const qk_values_t *values, const char *solver, qk_e
                  list);
 }
 
+qk_status_t qk_action_geom(const qk_values_t *values, qk_comm_t *comm, const int dims[4],
+                           qk_geom_t *geom, qk_err_t *err) {
+  const qk_status_t status = qk_geom_init(geom, comm, dims, err);
+  if (status == QK_OK) geom->ncomp = qk_action_components(qk_action_of(values));
+  return status;
+}
+
 qk_status_t qk_operator_create(const qk_device_t *dev, qk_work_t *work, const double *links,
                                const qk_action_params_t *params, qk_operator_t **op,
                                qk_err_t *err) {

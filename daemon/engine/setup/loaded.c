@@ -80,9 +80,7 @@ static qk_status_t lay_out(const loading_t *in, qk_loaded_t *s) {
   status = qk_grid_choose(in->comm, load, s->ops->tuning, d, grid, s->grid_why, in->err);
   if (status != QK_OK) return status;
   status = qk_comm_set_grid(in->comm, grid, in->err);
-  if (status == QK_OK) status = qk_geom_init(&s->geom, in->comm, d, in->err);
-  if (status == QK_OK) s->geom.ncomp = qk_action_components(qk_action_of(&load->values));
-  return status;
+  return status == QK_OK ? qk_action_geom(&load->values, in->comm, d, &s->geom, in->err) : status;
 }
 
 /* ---- choices, before anything large is allocated --------------------------------------------- */

@@ -18,27 +18,25 @@ static qk_status_t local(const qk_action_in_t *in, qk_eo_parts_t *parts, qk_err_
   return QK_OK;
 }
 
-/* The links without signs, in double. */
+/* The links without signs, in double; their memory is the caller's also after an error. */
 static qk_status_t plain(const qk_action_in_t *in, qk_links_t *links) {
   const qk_device_t *dev = in->dev;
   void *data = NULL;
-  *links = (qk_links_t){.prec = QK_DOUBLE, .reals = 18};
-  qk_status_t status =
-      dev->ops->alloc(dev->ctx, dev->ops->links_bytes(&in->gauge.lat, QK_DOUBLE, 18), &data);
-  if (status != QK_OK) return status;
-  links->data = data;
+  const size_t bytes = dev->ops->links_bytes(&in->gauge.lat, QK_DOUBLE, 18);
+  const qk_status_t status = dev->ops->alloc(dev->ctx, bytes, &data);
+  *links = (qk_links_t){.prec = QK_DOUBLE, .reals = 18, .data = data};
+  if (status) return status;
   const qk_links_set_args_t set = {.gauge = in->gauge, .out = *links};
-  status = dev->ops->links_set(dev->ctx, &set);
-  if (status == QK_OK) return QK_OK;
-  dev->ops->free(dev->ctx, data);
-  return status;
+  return dev->ops->links_set(dev->ctx, &set);
 }
 
 static qk_status_t links(const qk_action_in_t *in, qk_eo_parts_t *parts, qk_err_t *err) {
+  const qk_device_t *dev = in->dev;
   qk_links_t fat;
-  const qk_status_t status = qk_comm_agree(in->dev->geom->comm, plain(in, &fat), err);
-  return status == QK_OK ? qk_stencil_links(in->dev, fat, (qk_links_t){.data = NULL}, parts, err)
-                         : status;
+  const qk_status_t status = qk_comm_agree(dev->geom->comm, plain(in, &fat), err);
+  if (status == QK_OK) return qk_stencil_links(dev, fat, (qk_links_t){.data = NULL}, parts, err);
+  if (fat.data) dev->ops->free(dev->ctx, (void *)fat.data);
+  return status;
 }
 
 static int64_t links_bytes(const qk_ops_t *ops, const qk_lattice_t *lat,

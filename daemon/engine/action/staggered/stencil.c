@@ -83,28 +83,57 @@ static int kinds(qk_stag_links_t *s, bool naik, kind_t kind[2]) {
 static qk_status_t alloc(const qk_device_t *dev, size_t bytes, const void **data) {
   void *memory = NULL;
   const qk_status_t status = dev->ops->alloc(dev->ctx, bytes, &memory);
-  if (status == QK_OK) *data = memory;
+  *data = memory;
   return status;
+}
+
+static qk_status_t alloc_behind(const qk_device_t *dev, const kind_t *kind) {
+  const qk_lattice_t *lat = &dev->geom->lat;
+  for (int mu = 0; mu < 4; mu++) {
+    if (!lat->split[mu]) continue;
+    const size_t bytes = qk_stag_behind_bytes(lat, kind->links->prec, mu, kind->reach);
+    const qk_status_t status = alloc(dev, bytes, &kind->behind[mu]);
+    if (status) return status;
+  }
+  return QK_OK;
 }
 
 /* With signs and phases, of `from`, whose memory is taken in double. */
 static qk_status_t make(const qk_device_t *dev, const double phase[4][2], const qk_links_t *from,
                         qk_prec_t prec, const kind_t *kind) {
   const qk_lattice_t *lat = &dev->geom->lat;
-  *kind->links = (qk_links_t){.prec = prec, .reals = 18};
-  qk_status_t status = QK_OK;
-  if (prec == QK_DOUBLE)
-    kind->links->data = from->data;
-  else
-    status = alloc(dev, dev->ops->links_bytes(lat, prec, 18), &kind->links->data);
-  if (status != QK_OK) return status;
-  qk_stag_links_args_t args = {.lat = *lat, .reach = kind->reach, .in = *from, .out = *kind->links};
+  qk_links_t *links = kind->links;
+  *links = (qk_links_t){.prec = prec, .reals = 18, .data = from->data};
+  if (prec != QK_DOUBLE) {
+    const qk_status_t status = alloc(dev, dev->ops->links_bytes(lat, prec, 18), &links->data);
+    if (status) return status;
+  }
+  qk_stag_links_args_t args = {.lat = *lat, .reach = kind->reach, .in = *from, .out = *links};
   memcpy(args.phase, phase, sizeof args.phase);
-  status = dev->ops->stag_links(dev->ctx, &args);
-  for (int mu = 0; mu < 4 && status == QK_OK; mu++)
-    if (lat->split[mu])
-      status = alloc(dev, qk_stag_behind_bytes(lat, prec, mu, kind->reach), &kind->behind[mu]);
-  return status;
+  const qk_status_t status = dev->ops->stag_links(dev->ctx, &args);
+  return status ? status : alloc_behind(dev, kind);
+}
+
+static qk_status_t make_kinds(const qk_device_t *dev, const qk_links_t given[2], qk_prec_t prec,
+                              qk_eo_parts_t *parts) {
+  kind_t kind[2];
+  const int n = kinds(&parts->stag[prec], given[1].data != NULL, kind);
+  for (int k = 0; k < n && parts->want[prec]; k++) {
+    const qk_status_t status = make(dev, parts->phase, &given[k], prec, &kind[k]);
+    if (status) return status;
+  }
+  return QK_OK;
+}
+
+/* What is given is parts->stag in double, or nobody's any more. */
+static void take(const qk_device_t *dev, const qk_links_t given[2], qk_eo_parts_t *parts) {
+  qk_links_t *const place[] = {&parts->stag[QK_DOUBLE].fat, &parts->stag[QK_DOUBLE].naik};
+  for (int k = 0; k < 2; k++) {
+    if (parts->want[QK_DOUBLE])
+      *place[k] = given[k];
+    else if (given[k].data)
+      dev->ops->free(dev->ctx, (void *)given[k].data);
+  }
 }
 
 /* All precisions; double last, as its links take the place of those that are given. */
@@ -112,29 +141,18 @@ static qk_status_t make_all(const qk_device_t *dev, const qk_links_t given[2],
                             qk_eo_parts_t *parts) {
   static const qk_prec_t order[] = {QK_SINGLE, QK_HALF, QK_DOUBLE};
   _Static_assert(sizeof order / sizeof *order == QK_PRECS, "each precision");
-  qk_status_t status = QK_OK;
   for (int i = 0; i < QK_PRECS; i++) {
-    kind_t kind[2];
-    const int n = kinds(&parts->stag[order[i]], given[1].data != NULL, kind);
-    for (int k = 0; k < n && parts->want[order[i]]; k++) {
-      if (status == QK_OK)
-        status = make(dev, parts->phase, &given[k], order[i], &kind[k]);
-      else if (order[i] == QK_DOUBLE)
-        *kind[k].links = given[k]; /* for the caller, who frees it */
-    }
+    const qk_status_t status = make_kinds(dev, given, order[i], parts);
+    if (status) return status;
   }
-  if (status == QK_OK) status = dev->ops->queue_sync(dev->ctx, 0);
-  for (int k = 0; k < 2 && !parts->want[QK_DOUBLE]; k++)
-    if (given[k].data) dev->ops->free(dev->ctx, (void *)given[k].data);
-  return status;
+  return dev->ops->queue_sync(dev->ctx, 0);
 }
 
 /* The last slices of each rank, packed where those of the rank behind will stand, change places. */
-static qk_status_t exchange(const qk_device_t *dev, const kind_t *kind, int mu, void *send,
-                            void *recv) {
+static void exchange(const qk_device_t *dev, const kind_t *kind, int mu, void *send, void *recv) {
   qk_comm_t *comm = dev->geom->comm;
-  void *place = (void *)kind->behind[mu];
   const size_t bytes = qk_stag_behind_bytes(&dev->geom->lat, kind->links->prec, mu, kind->reach);
+  void *place = (void *)kind->behind[mu];
   const qk_stag_behind_args_t args = {
       .lat = dev->geom->lat, .mu = mu, .reach = kind->reach, .in = *kind->links, .out = place};
   const qk_comm_msg_t msg = {.to = qk_comm_neighbour(comm, mu, +1),
@@ -143,13 +161,12 @@ static qk_status_t exchange(const qk_device_t *dev, const kind_t *kind, int mu, 
                              .send = send,
                              .recv = recv,
                              .bytes = bytes};
-  qk_status_t status = dev->ops->stag_behind(dev->ctx, &args);
-  if (status == QK_OK) status = dev->ops->copy(dev->ctx, send, place, bytes, QK_COPY_TO_HOST, 0);
-  if (status == QK_OK) status = dev->ops->queue_sync(dev->ctx, 0);
-  const qk_status_t sent = qk_comm_exchange(comm, 1, &msg); /* the neighbours wait for it */
-  if (status == QK_OK) status = sent;
-  if (status == QK_OK) status = dev->ops->copy(dev->ctx, place, recv, bytes, QK_COPY_TO_DEVICE, 0);
-  return status == QK_OK ? dev->ops->queue_sync(dev->ctx, 0) : status;
+  if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->stag_behind(dev->ctx, &args));
+  qk_dev_copy(dev, send, place, bytes, QK_COPY_TO_HOST);
+  qk_dev_sync(dev);
+  qk_dev_note(dev, qk_comm_exchange(comm, 1, &msg)); /* the neighbours wait for it either way */
+  qk_dev_copy(dev, place, recv, bytes, QK_COPY_TO_DEVICE);
+  qk_dev_sync(dev);
 }
 
 /* Bytes of the largest message. */
@@ -165,17 +182,13 @@ static size_t most_bytes(const qk_lattice_t *lat, const qk_eo_parts_t *parts, bo
 
 static qk_status_t exchange_all(const qk_device_t *dev, qk_eo_parts_t *parts, bool naik, char *room,
                                 size_t bytes) {
-  qk_status_t status = QK_OK;
   for (int p = 0; p < QK_PRECS; p++) {
     kind_t kind[2];
     const int n = kinds(&parts->stag[p], naik, kind);
-    for (int i = 0; i < 4 * n && parts->want[p]; i++) {
-      if (!dev->geom->lat.split[i % 4]) continue;
-      const qk_status_t one = exchange(dev, &kind[i / 4], i % 4, room, room + bytes);
-      if (status == QK_OK) status = one;
-    }
+    for (int i = 0; i < 4 * n && parts->want[p]; i++)
+      if (dev->geom->lat.split[i % 4]) exchange(dev, &kind[i / 4], i % 4, room, room + bytes);
   }
-  return status;
+  return qk_dev_status(dev);
 }
 
 qk_status_t qk_stencil_links(const qk_device_t *dev, qk_links_t fat, qk_links_t naik,
@@ -185,11 +198,10 @@ qk_status_t qk_stencil_links(const qk_device_t *dev, qk_links_t fat, qk_links_t 
   qk_comm_t *comm = dev->geom->comm;
   const size_t most = most_bytes(&dev->geom->lat, parts, is_long);
   qk_status_t status = make_all(dev, given, parts);
-  char *room = NULL;
-  if (status == QK_OK && most > 0) {
-    room = qk_malloc(2 * most);
-    if (!room) status = qk_fail(err, QK_NO_MEMORY, "no memory for links of the neighbours");
-  }
+  take(dev, given, parts);
+  char *room = most > 0 ? qk_malloc(2 * most) : NULL;
+  if (status == QK_OK && most > 0 && !room)
+    status = qk_fail(err, QK_NO_MEMORY, "no memory for links of the neighbours");
   status = qk_comm_agree(comm, status, err);
   if (status == QK_OK && most > 0)
     status = qk_comm_agree(comm, exchange_all(dev, parts, is_long, room, most), err);

@@ -1,6 +1,6 @@
 /* The hop of colour vectors on the CPU: sites shared among the threads, in vectors of eight RHS or
  * eight sites. */
-#include "cuda/body/stag.h"
+#include "cuda/body/staggered/stag.h"
 #include "cuda/args/stag_args.h"
 #include "cuda/cpu/each.h"
 #include "cuda/ctx.h"
@@ -80,4 +80,4 @@ qk_status_t stag_pack(qk_ops_ctx_t *ctx, const qk_stag_pack_args_t *args) {
 
 } // namespace QK_NS
 
-#include "cuda/body/stag_calls.h"
+#include "cuda/body/staggered/stag_calls.h"

@@ -6,7 +6,7 @@
 #define QK_BODY_STAG_CALLS_H
 
 #include "cuda/args/stag_args.h"
-#include "cuda/body/stag.h"
+#include "cuda/body/staggered/stag.h"
 #include "cuda/ctx.h"
 #include "cuda/kernels.h"
 #include "cuda/site/storage.h"

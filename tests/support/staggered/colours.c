@@ -1,4 +1,4 @@
-#include "tests/support/colours.h"
+#include "tests/support/staggered/colours.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -38,11 +38,11 @@ template <class SITES, class S, bool LONG, stag_mode MODE> struct stag_body {
     constexpr int depth = LONG ? QK_STAG_REACH : 1;
     const int from = 1 - parity;
     auto to = at.template reach<MU, SIGN, REACH>(a.lat);
-    typename SITES::template weight<R> sign = SITES::template weight_of<R>(0xff, -SIGN);
+    typename SITES::template weight<R> c = SITES::template weight_of<R>(0xff, -SIGN * num.c_hop);
     if (MODE == STAG_MASKED && a.block[MU] != 0) {
       const auto stay = at.template stays<MU, SIGN, REACH>(a.lat, a.block[MU], to);
       if (SITES::none(stay)) return;
-      sign = SITES::template weight_of<R>(stay, -SIGN);
+      c = SITES::template weight_of<R>(stay, -SIGN * num.c_hop);
     }
     if constexpr (MODE == STAG_WHOLE) to = on_this_rank(to);
     const stag_source<S> colours = {
@@ -62,7 +62,7 @@ template <class SITES, class S, bool LONG, stag_mode MODE> struct stag_body {
                                           from * REACH};
       at.template with_link_behind<MU, REACH, S>(source, a.lat, to, times);
     }
-    const auto factor = sign * scale;
+    const auto factor = c * scale;
     QK_UNROLL
     for (int k = 0; k < 6; k++) sum[k] = sum[k] + factor * r[k];
   }
@@ -101,8 +101,6 @@ template <class SITES, class S, bool LONG, stag_mode MODE> struct stag_body {
       hops<1>(sum);
       hops<2>(sum);
       hops<3>(sum);
-      QK_UNROLL
-      for (int i = 0; i < 6; i++) sum[i] = num.c_hop * sum[i];
     }
     if (num.c_x != 0) add_own(a.x, num.c_x, sum);
     if (num.c_y != 0) add_own(a.y, num.c_y, sum);
@@ -123,7 +121,7 @@ template <class R> inline stag_numbers<R> stag_numbers_of(const qk_stag_args_t &
   return {(R)a.c_hop, (R)a.c_x, (R)a.c_y};
 }
 
-/* ---- halo: the colour vectors of the outer slices, a work item a site of them ------------------*/
+/* ---- halo: the colour vectors of the outer slices, a work item a site of them ---- */
 
 /* Work items of one face: slices of each parity, padded to whole tiles. */
 QK_ANY int stag_pack_sites(const qk_stag_pack_args_t &a, int mu) {
@@ -159,7 +157,7 @@ QK_HD void stag_pack_lanes(const qk_stag_pack_args_t &a, int mu, int ahead, int 
             at.place(w));
 }
 
-/* ---- links --------------------------------------------------------------------------------------*/
+/* ---- links ---- */
 
 /* eta_mu, times the boundary factor where the link leads across the edge; one site. */
 template <class S> struct stag_links_site {
