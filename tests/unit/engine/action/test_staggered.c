@@ -2,9 +2,11 @@
  * fermions by what is known of them, and their solver. */
 #include <criterion/criterion.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/base/fault.h"
 #include "daemon/base/mem.h"
 #include "tests/support/dense.h"
 #include "tests/support/staggered/colours.h"
@@ -330,6 +332,38 @@ Test(staggered, needs_fields_of_colour_vectors) {
   cr_expect_not_null(strstr(err.text, "staggered has 4"), "%s", err.text);
   rig.geom.ncomp = QK_COLOUR_COMPONENTS;
   rig_close(&rig);
+}
+
+/* Each allocation fails in its turn, on a lattice with neighbours: nothing is left. */
+static void fail_each(const char *point) {
+  qk_rig_t rig;
+  qk_err_t err = {0};
+  char text[64];
+  qk_action_params_t p = params_wilson(0.1, 0, -1);
+  p.values = values_of("staggered;mass=0.1");
+  cr_assert_eq(setenv("QK_LOOP", "zt", 1), 0);
+  colours_open(&rig, NULL, "builtin:weak:4x4x4x8:5", NULL, "staggered;mass=0.1", -1);
+  rig.op->ops->destroy(rig.op);
+  rig.op = NULL;
+  const int64_t before = (int64_t)rig.dev.ops->allocated(rig.dev.ctx);
+  qk_status_t status = QK_DEVICE_MEMORY;
+  int n = 0;
+  while (status != QK_OK && n++ < 100) {
+    snprintf(text, sizeof text, "%s:%d", point, n);
+    cr_assert_eq(qk_fault_set(text), 0);
+    status = qk_operator_create(&rig.dev, rig.work, rig.links, &p, &rig.op, &err);
+    cr_assert_eq(qk_fault_set(NULL), 0);
+    if (status != QK_OK)
+      cr_expect_eq((int64_t)rig.dev.ops->allocated(rig.dev.ctx), before, "%s", text);
+  }
+  cr_expect(n > 2 && n < 100, "%s: %d", point, n);
+  cr_expect_eq(setenv("QK_LOOP", "", 1), 0);
+  rig_close(&rig);
+}
+
+Test(staggered, leaves_nothing_where_memory_fails) {
+  fail_each("device-alloc");
+  fail_each("alloc");
 }
 
 Test(staggered, has_a_mass_above_zero) {
