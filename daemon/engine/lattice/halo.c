@@ -49,6 +49,15 @@ bool qk_halo_needed(const qk_halo_t *halo) {
   return split[0] || split[1] || split[2] || split[3];
 }
 
+int64_t qk_halo_bytes(const qk_geom_t *geom, qk_prec_t prec, int nrhs, int components) {
+  int64_t sites = 0;
+  for (int mu = 0; mu < 4; mu++)
+    if (geom->lat.split[mu]) sites += geom->lat.face[mu];
+  const int64_t lanes = nrhs == 1 ? 1 : (nrhs + QK_TILE - 1) / QK_TILE * QK_TILE;
+  return 4 * sites * lanes *
+         (2 * components * qk_prec_bytes(prec) + (qk_prec_scaled(prec) ? (int)sizeof(float) : 0));
+}
+
 /* ---- buffers --------------------------------------------------------------------------------- */
 
 static void set_destroy(qk_halo_t *halo, halo_set_t *s) {

@@ -25,6 +25,10 @@ void qk_halo_destroy(qk_halo_t *halo); /* NULL-safe */
 
 bool qk_halo_needed(const qk_halo_t *halo);
 
+/* Device memory of the faces of a block, those that leave and those that arrive. components: of a
+ * site of a face, with all slices. Pure. */
+int64_t qk_halo_bytes(const qk_geom_t *geom, qk_prec_t prec, int nrhs, int components);
+
 /* Fills args->ghost; reads args->in, links, dagger. */
 qk_status_t qk_halo_begin(qk_halo_t *halo, qk_hop_args_t *args);
 /* The buffers of begin_gauss for fields like `in`: once they are there it needs no memory. Not

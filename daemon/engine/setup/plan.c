@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "daemon/base/assert.h"
+#include "daemon/engine/lattice/halo.h"
 #include "daemon/engine/setup/deflate.h"
 #include "proto/limits.h"
 
@@ -43,17 +44,6 @@ static int64_t max(int64_t a, int64_t b) {
 }
 
 /* ---- the finest level ------------------------------------------------------------------------ */
-
-/* Faces of a block that go to neighbouring ranks: both ways, two sides. components: of a site of a
- * face, with all slices. */
-static int64_t faces(const qk_geom_t *geom, qk_prec_t prec, int nrhs, int components) {
-  int64_t sites = 0;
-  for (int mu = 0; mu < 4; mu++)
-    if (geom->lat.split[mu]) sites += geom->lat.face[mu];
-  int64_t lanes = nrhs == 1 ? 1 : (nrhs + QK_TILE - 1) / QK_TILE * QK_TILE;
-  return 4 * sites * lanes *
-         (2 * components * qk_prec_bytes(prec) + (qk_prec_scaled(prec) ? (int)sizeof(float) : 0));
-}
 
 /* Where the device is the host: of a term that is given, while the operator is made. */
 static int64_t given_bytes(const qk_plan_input_t *in) {
@@ -98,7 +88,7 @@ static int64_t operator_faces(const qk_plan_input_t *in) {
     if (p == QK_DOUBLE && slices_of(in) > 1 && columns < QK_PROPAGATOR_COLUMNS)
       columns = QK_PROPAGATOR_COLUMNS;
     if (in->params->want[p])
-      bytes += faces(in->geom, (qk_prec_t)p, columns, qk_action_faces(in->action));
+      bytes += qk_halo_bytes(in->geom, (qk_prec_t)p, columns, qk_action_faces(in->action));
   }
   return bytes;
 }
@@ -243,7 +233,8 @@ static int64_t cycle_below(const qk_mg_params_t *mg, const qk_geom_t *geom, int 
   for (int l = top; l < mg->nlevel; l++) {
     if (l > top)
       bytes += cycle_halves(mg, l, false) * field(&geom[l], cycle_prec(mg, l), nrhs, QK_EVEN);
-    if (l > 0) bytes += faces(&geom[l], QK_SINGLE, nrhs, geom[l].ncomp) + gathering(&geom[l], nrhs);
+    if (l > 0)
+      bytes += qk_halo_bytes(&geom[l], QK_SINGLE, nrhs, geom[l].ncomp) + gathering(&geom[l], nrhs);
   }
   return bytes;
 }

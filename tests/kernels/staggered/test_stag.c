@@ -228,7 +228,7 @@ static fields_t make_fields(const kit_t *kit, qk_prec_t prec, shape_t shape) {
   for (int i = 0; i < 4; i++) s.f[i] = kit_field(kit, prec, shape.nrhs, shape.single_rhs, QK_FULL);
   for (int rhs = 0; rhs < shape.nrhs; rhs++)
     for (int i = 0; i < 3; i++) {
-      double complex *v = colours(kit, (uint64_t)(100 * i + rhs + 1));
+      double complex *v = colours(kit, 100 * (uint64_t)i + (uint64_t)rhs + 1);
       kit_import(kit, &s.f[i].v, rhs, v);
       free(v);
     }

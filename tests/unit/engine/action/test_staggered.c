@@ -2,9 +2,11 @@
  * fermions by what is known of them, and their solver. */
 #include <criterion/criterion.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/base/fault.h"
 #include "daemon/base/mem.h"
 #include "daemon/engine/gauge/fat/fat_links.h"
 #include "tests/support/dense.h"
@@ -158,6 +160,52 @@ Test(staggered, improved_is_the_matrix_over_fat_and_long_links) {
     free(m);
     rig_close(&rig);
   }
+}
+
+/* ---- halos ----------------------------------------------------------------------------------- */
+
+/* M v on a lattice that is cut from itself (QK_LOOP), with an odd number of exchanges, so that the
+ * last one takes the other half of the ghosts; v in the last right-hand side. */
+static double complex *image(const char *axes, const char *transport, qk_prec_t prec, int n) {
+  qk_rig_t rig;
+  qk_field_t *in, *out;
+  cr_assert(setenv("QK_LOOP", axes, 1) == 0 && setenv("QK_TRANSPORT", transport, 1) == 0);
+  colours_open(&rig, NULL, "builtin:weak:4x6x8x4:3", NULL, "staggered;mass=0.3", -1);
+  double complex *v = colours_vector(&rig);
+  rig_must(qk_field_create(&rig.dev, prec, n, QK_FULL, &in), "field", NULL);
+  rig_must(qk_field_create(&rig.dev, prec, n, QK_FULL, &out), "field", NULL);
+  colours_random(&rig, 7, v);
+  colours_import(&rig, in, n - 1, v);
+  for (int i = 0; i < 3; i++)
+    rig_must(rig.op->ops->apply(rig.op, out, in, false, NULL, 0), "apply", NULL);
+  colours_export(&rig, out, n - 1, v);
+  qk_field_destroy(out);
+  qk_field_destroy(in);
+  rig_close(&rig);
+  return v;
+}
+
+Test(staggered, is_the_same_across_the_edges_of_ranks) {
+  static const char *const axes[] = {"t", "xz", "xyzt"};
+  static const double rounding[] = {[QK_DOUBLE] = 1e-15, [QK_SINGLE] = 2e-7, [QK_HALF] = 1e-3};
+  const size_t bytes = (size_t)4 * 6 * 8 * 4 * 3 * sizeof(double complex);
+  for (int a = 0; a < 3; a++)
+    for (int p = 0; p < QK_PRECS; p++)
+      for (int n = 1; n <= 11; n += 5) {
+        double complex *peer = image(axes[a], "peer", (qk_prec_t)p, n);
+        double complex *staged = image(axes[a], "staged", (qk_prec_t)p, n);
+        double complex *one = image("", "auto", (qk_prec_t)p, n);
+        double off = 0, norm = 0;
+        for (size_t i = 0; i < bytes / sizeof *one; i++) {
+          off += creal((peer[i] - one[i]) * conj(peer[i] - one[i]));
+          norm += creal(one[i] * conj(one[i]));
+        }
+        cr_expect_eq(memcmp(peer, staged, bytes), 0, "%s, precision %d, %d", axes[a], p, n);
+        cr_expect_leq(sqrt(off / norm), rounding[p], "%s, precision %d, %d", axes[a], p, n);
+        qk_free(one);
+        qk_free(staged);
+        qk_free(peer);
+      }
 }
 
 /* ---- the solver ------------------------------------------------------------------------------ */
@@ -340,6 +388,38 @@ Test(staggered, needs_fields_of_colour_vectors) {
   cr_expect_not_null(strstr(err.text, "staggered has 4"), "%s", err.text);
   rig.geom.ncomp = QK_COLOUR_COMPONENTS;
   rig_close(&rig);
+}
+
+/* Each allocation fails in its turn, on a lattice with neighbours: nothing is left. */
+static void fail_each(const char *point) {
+  qk_rig_t rig;
+  qk_err_t err = {0};
+  char text[64];
+  qk_action_params_t p = params_wilson(0.1, 0, -1);
+  p.values = values_of("staggered;mass=0.1");
+  cr_assert_eq(setenv("QK_LOOP", "zt", 1), 0);
+  colours_open(&rig, NULL, "builtin:weak:4x4x4x8:5", NULL, "staggered;mass=0.1", -1);
+  rig.op->ops->destroy(rig.op);
+  rig.op = NULL;
+  const int64_t before = (int64_t)rig.dev.ops->allocated(rig.dev.ctx);
+  qk_status_t status = QK_DEVICE_MEMORY;
+  int n = 0;
+  while (status != QK_OK && n++ < 100) {
+    snprintf(text, sizeof text, "%s:%d", point, n);
+    cr_assert_eq(qk_fault_set(text), 0);
+    status = qk_operator_create(&rig.dev, rig.work, rig.links, &p, &rig.op, &err);
+    cr_assert_eq(qk_fault_set(NULL), 0);
+    if (status != QK_OK)
+      cr_expect_eq((int64_t)rig.dev.ops->allocated(rig.dev.ctx), before, "%s", text);
+  }
+  cr_expect(n > 2 && n < 100, "%s: %d", point, n);
+  cr_expect_eq(setenv("QK_LOOP", "", 1), 0);
+  rig_close(&rig);
+}
+
+Test(staggered, leaves_nothing_where_memory_fails) {
+  fail_each("device-alloc");
+  fail_each("alloc");
 }
 
 Test(staggered, has_a_mass_above_zero) {
