@@ -70,7 +70,10 @@ def every_action_solves_the_equation_of_the_oracle(case):
             given = settings(action, mass, every)
             term = Term(action)
             op = ref.ACTIONS[action['name']](case.links, BOUNDARY, **{k.replace('-', '_'): v for k, v in given.items()}, **term.oracle)
-            b = np.stack([case.random(3 + k) for k in range(action['vectors'])]).reshape(op.shape)
+            if op.shape[-2:] == (4, 3):
+                b = np.stack([case.random(3 + k) for k in range(action['vectors'])]).reshape(op.shape)
+            else:  # colour vectors
+                b = np.random.default_rng(3).normal(size=op.shape + (2,)) @ np.array([1, 1j])
             b *= getattr(op, 'inside', 1)  # an open boundary in t
             e.load(GAUGE, action=action['name'], boundary=BOUNDARY, solver='auto',
                    parameter=[qk.Setting(key=k, value=text(v)) for k, v in given.items()] + term.parameter, **term.load)

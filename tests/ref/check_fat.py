@@ -26,7 +26,7 @@ def rotated(u, g, reach=1):
 
 def coupling(recipe, mu, k, polarisation):
     """Of fat + long to an abelian wave A_nu(x) = polarisation_nu cos(k.(x + nu/2)) in first order: the largest change."""
-    size, x = 1e-4, np.indices(DIMS[::-1])[::-1]
+    size, x = 1e-4, np.indices((2, 2, 2, 2))[::-1]
     changes = []
     for sign in (1, -1):
         wave = np.stack([np.cos(np.tensordot(k, x, 1) + k[nu] / 2) * polarisation[nu] for nu in range(4)])

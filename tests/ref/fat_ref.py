@@ -19,7 +19,7 @@ def walk(u, steps):
         at[mu] -= sign < 0
         link = u[mu]
         for nu in range(4):
-            link = shift(link, nu, at[nu])
+            link = shift(link, nu, at[nu]) if at[nu] else link
         out = out @ (link if sign > 0 else dag(link))
         at[mu] += sign > 0
     return out
