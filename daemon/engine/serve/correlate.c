@@ -6,6 +6,7 @@
 
 #include "daemon/base/assert.h"
 #include "daemon/base/mem.h"
+#include "daemon/engine/hadron/local_mesons.h"
 #include "daemon/engine/serve/open_slices.h"
 
 struct qk_correlator {
@@ -14,7 +15,9 @@ struct qk_correlator {
   qk_staging_t *stage;
   qk_field_t *field[2]; /* propagators; what is there may be of the CONTRACT before */
   qk_contractor_t *contractor;
-  bool busy; /* what follows is of the one under way */
+  qk_local_mesons_t *mesons; /* of colour vectors, in their place */
+  void *beside;              /* and a part of the other propagator */
+  bool busy;                 /* what follows is of the one under way */
   qk_correlate_t what;
   qk_object_t out;
   double *numbers;
@@ -59,8 +62,11 @@ void qk_correlator_drop(qk_correlator_t *r) {
     qk_buffer_drop(r->buffer[k]);
     r->buffer[k] = NULL;
   }
+  qk_local_mesons_destroy(r->mesons);
+  qk_free(r->beside);
   qk_free(r->numbers);
-  r->numbers = NULL;
+  r->mesons = NULL;
+  r->beside = r->numbers = NULL;
   qk_object_close(&r->out);
   r->columns = r->begun = r->here = 0;
   r->busy = r->contracting = false;
@@ -90,6 +96,10 @@ static size_t result_bytes(const qk_correlator_t *r) {
   return numbers * (size_t)r->what.nmom * (size_t)r->setup->geom.global[3] * 2 * sizeof(double);
 }
 
+static bool is_colour(const qk_correlator_t *r) {
+  return r->setup->action->colour;
+}
+
 static qk_status_t agree(const qk_correlator_t *r, qk_status_t status, qk_err_t *err) {
   const qk_loaded_t *s = r->setup;
   return qk_comm_agree(s->geom.comm, qk_device_explain(&s->dev, status, err), err);
@@ -111,6 +121,19 @@ static qk_status_t make_fields(qk_correlator_t *r, qk_prec_t prec, qk_err_t *err
   return status;
 }
 
+/* Of colour vectors all is done in the host's memory, where they come from. */
+static qk_status_t make_mesons(qk_correlator_t *r, qk_err_t *err) {
+  const qk_correlate_t *what = &r->what;
+  qk_status_t status =
+      qk_local_mesons_create(&r->setup->geom, what->nmom, what->mom, what->origin, &r->mesons);
+  if (status == QK_OK && has_two(what)) {
+    r->beside = qk_malloc(qk_wire_part_bytes(r->port->wire, true));
+    if (r->beside == NULL) status = QK_NO_MEMORY;
+  }
+  if (status != QK_OK) qk_fail(err, status, "no memory for a contraction");
+  return agree(r, status, err);
+}
+
 static qk_status_t make_room(qk_correlator_t *r, qk_err_t *err) {
   const qk_correlate_t *what = &r->what;
   const qk_prec_t prec =
@@ -121,6 +144,7 @@ static qk_status_t make_room(qk_correlator_t *r, qk_err_t *err) {
   r->numbers = qk_malloc(bytes);
   if (r->numbers == NULL)
     status = qk_fail(err, QK_NO_MEMORY, "no memory for %zu bytes of correlators", bytes);
+  if (status == QK_OK && is_colour(r)) return make_mesons(r, err);
   if (status == QK_OK && r->contractor == NULL)
     status = qk_contractor_create(&r->setup->dev, &r->contractor);
   status = agree(r, status, err);
@@ -150,7 +174,7 @@ qk_status_t qk_correlator_begin(qk_correlator_t *r, const qk_correlate_t *what, 
                                 qk_err_t *err) {
   QK_ASSERT(!r->busy);
   r->what = *what;
-  r->columns = (has_two(what) ? 2 : 1) * QK_PROPAGATOR_COLUMNS;
+  r->columns = (has_two(what) ? 2 : 1) * (is_colour(r) ? QK_COLOUR_COLUMNS : QK_PROPAGATOR_COLUMNS);
   qk_status_t status = begin(r, verdict);
   r->busy = status == QK_OK;
   if (r->busy) return QK_OK;
@@ -183,6 +207,7 @@ static int share(const qk_correlator_t *r) {
 }
 
 int qk_correlator_wants(const qk_correlator_t *r) {
+  if (is_colour(r)) return 0;
   const int most = share(r) - (r->begun - r->here), more = r->columns - r->begun;
   return most < 0 ? 0 : more < most ? more : most;
 }
@@ -241,6 +266,54 @@ static qk_status_t read_columns(qk_correlator_t *r, qk_tick_fn *tick, void *arg,
     status = qk_field_io_read(r->port, &c.input, one, c.field, c.rhs, err);
   }
   return status;
+}
+
+/* ---- colour vectors -------------------------------------------------------------------------- */
+
+/* part: memory of a local vector in double. */
+static qk_status_t read_part(const qk_correlator_t *r, const char *name, bool is_double, void *part,
+                             qk_err_t *err) {
+  const qk_input_t input = {.name = name, .is_double = is_double, .parity = QK_FULL};
+  qk_segment_t in;
+  qk_status_t status = qk_segment_open_input(r->port->wire, &input, &in, err);
+  if (status != QK_OK) return status;
+  status = qk_segment_read(r->port->wire, &in, part, err);
+  qk_segment_close(&in);
+  return status;
+}
+
+static qk_status_t add_colours(qk_correlator_t *r, int column, qk_err_t *err) {
+  const qk_correlate_t *what = &r->what;
+  const qk_colour_part_t a = {r->port->part, what->a_double};
+  qk_colour_part_t b = a;
+  qk_status_t status = read_part(r, what->a[column], what->a_double, (void *)r->port->part, err);
+  if (status == QK_OK && has_two(what)) {
+    b = (qk_colour_part_t){r->beside, what->b_double};
+    status = read_part(r, what->b[column], what->b_double, r->beside, err);
+  }
+  if (status == QK_OK) qk_local_mesons_add(r->mesons, a, b);
+  return status;
+}
+
+static qk_status_t judge_numbers(const qk_correlator_t *r, double *most, qk_err_t *err);
+
+static qk_status_t contract_colours(qk_correlator_t *r, qk_tick_fn *tick, void *arg,
+                                    qk_err_t *err) {
+  const qk_correlate_t *what = &r->what;
+  int gamma[QK_CHANNELS_MAX];
+  double most;
+  qk_status_t status = QK_OK;
+  for (int i = 0; i < QK_COLOUR_COLUMNS && status == QK_OK; i++) {
+    tick(arg);
+    status = add_colours(r, i, err);
+  }
+  for (int i = 0; i < what->nchannel; i++) gamma[i] = what->channel[i].sink;
+  if (status == QK_OK) {
+    status = qk_local_mesons_end(r->mesons, what->nchannel, gamma, r->numbers);
+    if (status != QK_OK) return qk_fail(err, status, "the ranks could not add their correlators");
+  }
+  if (status == QK_OK) status = judge_numbers(r, &most, err);
+  return status == QK_OK ? qk_object_write(r->port->wire, &r->out, r->numbers, err) : status;
 }
 
 /* ---- step ------------------------------------------------------------------------------------ */
@@ -317,9 +390,9 @@ static qk_status_t judge_small(const qk_correlator_t *r, double most, qk_err_t *
 }
 
 /* Products of numbers that a double holds may be none. */
-static qk_status_t judge(const qk_correlator_t *r, qk_err_t *err) {
+static qk_status_t judge_numbers(const qk_correlator_t *r, double *most, qk_err_t *err) {
   const int64_t n = r->out.bytes / (int64_t)sizeof *r->numbers;
-  double most = 0;
+  *most = 0;
   for (int64_t i = 0; i < n; i++) {
     if (!isfinite(r->numbers[i]))
       return qk_fail(
@@ -327,8 +400,15 @@ static qk_status_t judge(const qk_correlator_t *r, qk_err_t *err) {
           "number %lld of the correlators is NaN or Inf: their propagators are too large, or "
           "hold such numbers",
           (long long)(i / 2));
-    most = fmax(most, fabs(r->numbers[i]));
+    *most = fmax(*most, fabs(r->numbers[i]));
   }
+  return QK_OK;
+}
+
+static qk_status_t judge(const qk_correlator_t *r, qk_err_t *err) {
+  double most;
+  const qk_status_t status = judge_numbers(r, &most, err);
+  if (status != QK_OK) return status;
   return most > DBL_MIN / DBL_EPSILON ? QK_OK : judge_small(r, most, err);
 }
 
@@ -345,6 +425,7 @@ static qk_status_t end_contraction(qk_correlator_t *r, qk_err_t *err) {
 static qk_status_t step(qk_correlator_t *r, int lacking, qk_tick_fn *tick, void *arg, bool *over,
                         qk_err_t *verdict, qk_err_t *err) {
   qk_status_t status;
+  if (is_colour(r)) return conclude(r, contract_colours(r, tick, arg, verdict), verdict, err);
   if (r->contracting) return conclude(r, end_contraction(r, verdict), verdict, err);
   if (qk_staging_exists(r->stage)) {
     status = take_columns(r, verdict, err);

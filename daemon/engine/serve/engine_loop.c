@@ -152,10 +152,8 @@ static qk_status_t accept_contract(worker_t *w, const Quark__Engine__Contract *m
   uint32_t dims[4];
   if (w->setup->vectors > 1)
     return qk_fail(err, QK_UNSUPPORTED, "contractions are not defined for doublets");
-  if (w->setup->action->colour)
-    return qk_fail(err, QK_UNSUPPORTED, "contractions need fields of spin and colour");
   for (int mu = 0; mu < 4; mu++) dims[mu] = (uint32_t)w->setup->geom.global[mu];
-  return qk_correlate_parse(message, dims, &w->round.correlate, err);
+  return qk_correlate_parse(message, dims, w->setup->action, &w->round.correlate, err);
 }
 
 static qk_status_t receive_contract(worker_t *w, const Quark__Engine__Contract *message) {

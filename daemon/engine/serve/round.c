@@ -201,7 +201,10 @@ static qk_status_t parse_source(const Quark__Engine__Fill *m, const qk_action_ro
                      : parse_column(m, action, f, err);
   if (status != QK_OK) return status;
   status = parse_input(m, f, err);
-  return status == QK_OK ? parse_smearing(m->smear, &f->smear, err) : status;
+  if (status == QK_OK) status = parse_smearing(m->smear, &f->smear, err);
+  if (status == QK_OK && action->colour && f->smear.steps > 0)
+    status = qk_fail(err, QK_UNSUPPORTED, "smear: fields with colour alone are not smeared");
+  return status;
 }
 
 void qk_fill_export(const qk_fill_t *fill, double matrix[4][4][2]) {
@@ -393,19 +396,20 @@ qk_status_t qk_eigen_parse(const Quark__Engine__Eigen *m, const int dims[4],
 
 /* ---- correlators ---------------------------------------------------------------------------- */
 
-static qk_status_t copy_columns(const char *field, size_t n, char *const name[],
+static qk_status_t copy_columns(const char *field, size_t columns, size_t n, char *const name[],
                                 char to[QK_PROPAGATOR_COLUMNS][QK_SHM_NAME_MAX + 1],
                                 qk_err_t *err) {
   qk_status_t status = QK_OK;
-  if (n != QK_PROPAGATOR_COLUMNS)
-    return qk_fail(err, QK_BAD_ARGUMENT, "%s has %zu names: %d, one for each column", field, n,
-                   QK_PROPAGATOR_COLUMNS);
+  if (n != columns)
+    return qk_fail(err, QK_BAD_ARGUMENT, "%s has %zu names: %zu, one for each column", field, n,
+                   columns);
   for (size_t i = 0; i < n && status == QK_OK; i++)
     status = qk_load_text(field, name[i], to[i], sizeof to[i], err);
   return status;
 }
 
-static qk_status_t parse_channels(const Quark__Contraction *m, qk_correlate_t *c, qk_err_t *err) {
+static qk_status_t parse_channels(const Quark__Contraction *m, bool colour, qk_correlate_t *c,
+                                  qk_err_t *err) {
   if (m->n_channel < 1 || m->n_channel > QK_CHANNELS_MAX)
     return qk_fail(err, QK_BAD_ARGUMENT, "channel has %zu entries: 1 to %d", m->n_channel,
                    QK_CHANNELS_MAX);
@@ -417,6 +421,9 @@ static qk_status_t parse_channels(const Quark__Contraction *m, qk_correlate_t *c
     if (from->sink >= QK_GAMMAS || from->source >= QK_GAMMAS)
       return qk_fail(err, QK_BAD_ARGUMENT, "channel[%zu]: sink, source = %u, %u: 0 to %d", i,
                      from->sink, from->source, QK_GAMMAS - 1);
+    if (colour && (from->kind != QUARK__CHANNEL_KIND__CHANNEL_MESON || from->sink != from->source))
+      return qk_fail(err, QK_UNSUPPORTED,
+                     "channel[%zu]: of fields with colour alone there are local mesons", i);
     c->channel[i] = (qk_channel_id_t){.kind = (qk_channel_kind_t)from->kind,
                                       .sink = (int)from->sink,
                                       .source = (int)from->source};
@@ -440,11 +447,11 @@ static qk_status_t parse_momenta(const Quark__Contraction *m, const uint32_t dim
 }
 
 /* Where the propagators are, and where the correlators go. */
-static qk_status_t parse_memory(const Quark__Engine__Contract *m, qk_correlate_t *c,
+static qk_status_t parse_memory(const Quark__Engine__Contract *m, size_t columns, qk_correlate_t *c,
                                 qk_err_t *err) {
-  qk_status_t status = copy_columns("shm_a", m->n_shm_a, m->shm_a, c->a, err);
+  qk_status_t status = copy_columns("shm_a", columns, m->n_shm_a, m->shm_a, c->a, err);
   if (status == QK_OK && m->n_shm_b > 0)
-    status = copy_columns("shm_b", m->n_shm_b, m->shm_b, c->b, err);
+    status = copy_columns("shm_b", columns, m->n_shm_b, m->shm_b, c->b, err);
   if (status != QK_OK) return status;
   status = parse_dtype("dtype_a", m->dtype_a, &c->a_double, err);
   if (status != QK_OK) return status;
@@ -455,19 +462,23 @@ static qk_status_t parse_memory(const Quark__Engine__Contract *m, qk_correlate_t
 }
 
 static qk_status_t parse_contraction(const Quark__Contraction *m, const uint32_t dims[4],
-                                     qk_correlate_t *c, qk_err_t *err) {
-  qk_status_t status = parse_channels(m, c, err);
+                                     bool colour, qk_correlate_t *c, qk_err_t *err) {
+  qk_status_t status = parse_channels(m, colour, c, err);
   if (status != QK_OK) return status;
   status = parse_momenta(m, dims, c, err);
   return status == QK_OK ? parse_smearing(m->sink, &c->sink, err) : status;
 }
 
 qk_status_t qk_correlate_parse(const Quark__Engine__Contract *m, const uint32_t dims[4],
-                               qk_correlate_t *correlate, qk_err_t *err) {
+                               const qk_action_row_t *action, qk_correlate_t *correlate,
+                               qk_err_t *err) {
   qk_correlate_t c = {.serial = m->serial};
-  qk_status_t status = parse_memory(m, &c, err);
+  qk_status_t status =
+      parse_memory(m, action->colour ? QK_COLOUR_COLUMNS : QK_PROPAGATOR_COLUMNS, &c, err);
   if (status != QK_OK) return status;
-  status = parse_contraction(m->contraction, dims, &c, err);
+  status = parse_contraction(m->contraction, dims, action->colour, &c, err);
+  if (status == QK_OK && action->colour && c.sink.steps > 0)
+    status = qk_fail(err, QK_UNSUPPORTED, "sink: fields with colour alone are not smeared");
   if (status == QK_OK) *correlate = c;
   return status;
 }

@@ -128,6 +128,7 @@ qk_status_t qk_eigen_parse(const Quark__Engine__Eigen *message, const int dims[4
                            const qk_action_row_t *action, qk_eigen_order_t *order, qk_err_t *err);
 /* dims: extents of the lattice. */
 qk_status_t qk_correlate_parse(const Quark__Engine__Contract *message, const uint32_t dims[4],
-                               qk_correlate_t *correlate, qk_err_t *err);
+                               const qk_action_row_t *action, qk_correlate_t *correlate,
+                               qk_err_t *err);
 
 #endif
