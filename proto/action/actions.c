@@ -229,6 +229,36 @@ static const qk_param_t hisq[] = {
     {.key = 0},
 };
 
+static const qk_param_t overlap[] = {
+    {.key = "mass",
+     .type = QK_PARAM_REAL,
+     .least = -1,
+     .above = true,
+     .most = 1,
+     .help = "quark mass m of D(m), below 1"},
+    {.key = "M",
+     .type = QK_PARAM_REAL,
+     .least = 0,
+     .above = true,
+     .most = 2,
+     .unit = "1/a",
+     .help = "negative mass of the kernel: H is gamma_5 D_W(-M); below 2"},
+    {.key = "modes",
+     .type = QK_PARAM_INTEGER,
+     .least = 0,
+     .most = 4000,
+     .otherwise = "16",
+     .help = "lowest eigenvectors of H on which the sign function is exact"},
+    {.key = "sign-tol",
+     .type = QK_PARAM_REAL,
+     .least = 1e-11,
+     .most = 1e-2,
+     .otherwise = "1e-10",
+     .help = "largest error of the sign function"},
+    LINKS,
+    {.key = 0},
+};
+
 const qk_action_row_t qk_action_rows[] = {
     [QK_ACTION_WILSON] = {.name = "wilson",
                           .help = "plain Wilson fermions: 4 + m - 1/2 hop",
@@ -295,5 +325,10 @@ const qk_action_row_t qk_action_rows[] = {
      .reference = "E. Follana et al., Phys. Rev. D 75 (2007) 054502, hep-lat/0610092",
      .param = hisq,
      .colour = true},
+    {.name = "overlap",
+     .help = "overlap fermions: 1/2 [(1 + m) + (1 - m) gamma_5 sgn(gamma_5 D)], D = D_W(-M)",
+     .reference = "H. Neuberger, Phys. Lett. B 417 (1998) 141, hep-lat/9707022",
+     .param = overlap,
+     .is_dense = true},
     {.name = 0},
 };

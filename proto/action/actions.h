@@ -45,6 +45,7 @@ typedef struct qk_action_row {
   bool has_kappa;               /* kappa = 1 / (2 (4 + mass)) may stand for mass */
   bool has_flavours;            /* two of opposite sign in one setup: a request may say which */
   bool has_term;                /* T is a field that the user has sent, which `clover` names */
+  bool is_dense;                /* M connects all sites: there are no parities and no parts of M */
   bool has_slices; /* M has a fifth dimension, sources and solutions have four (docs/physics.md) */
   bool colour; /* fields have colour alone: 6 reals a site on the wire, 3 columns a propagator */
   int vectors; /* fields of spin and colour in a right-hand side: 2 of a doublet; 0 says 1 */

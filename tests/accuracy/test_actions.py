@@ -18,6 +18,7 @@ from engine_driver import Vector, qk
 from field_links import blocks_of, noisy_term, term_digest
 
 GAUGE, BOUNDARY = 'builtin:weak:4x4x8x8:7', (1, 1, 1j, -1)
+SLOW = {'overlap'}  # one mass
 MASSES = (0.1, False), (-0.2, True)  # with all parameters or without those that have a default
 
 
@@ -25,6 +26,8 @@ def value_of(p, mass):
     """In its range, and no other number's of a list."""
     if p['key'] == 'mass':
         return mass
+    if p['key'] == 'sign-tol':  # the oracle has no such error
+        return 1e-11
     numbers = [min(p['most'], max(p['least'], 4 if p['type'] == 'integer' else 1.3 - 0.2 * i)) for i in range(p.get('count', 1))]
     return numbers if p['type'] == 'reals' else numbers[0]
 
@@ -67,6 +70,8 @@ def every_action_solves_the_equation_of_the_oracle(case):
     assert {a['name'] for a in listed} == set(ref.ACTIONS), 'tests/ref/ref_dirac.py has other actions than proto/action/actions.c'
     with case.start() as e:  # one after the other in place
         for action, (mass, every) in itertools.product(listed, MASSES if case.ranks == 1 else MASSES[:1]):
+            if action['name'] in SLOW and not every and case.ranks == 1:
+                continue
             given = settings(action, mass, every)
             term = Term(action)
             op = ref.ACTIONS[action['name']](case.links, BOUNDARY, **{k.replace('-', '_'): v for k, v in given.items()}, **term.oracle)
@@ -80,7 +85,9 @@ def every_action_solves_the_equation_of_the_oracle(case):
             e.expect('ready', skip=('load_progress', 'multigrid'))
             term.close()
             x, end = e.solve(b, tol=1e-11)
-            if hasattr(op, 'apply'):
+            if hasattr(op, 'residual'):  # x is made of the solution
+                off = np.linalg.norm(op.residual(b, x)) / np.linalg.norm(b)
+            elif hasattr(op, 'apply'):
                 off = np.linalg.norm(b - op.apply(x)) / np.linalg.norm(b)
             else:  # a quark in four dimensions, of a system in five
                 wanted = op.solve(b)

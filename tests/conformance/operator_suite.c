@@ -339,6 +339,7 @@ static void check_fused(run_t *r) {
 /* M = T + the eight hops, and T^-1 T = 1. */
 static void check_parts(run_t *r) {
   const qk_operator_ops_t *ops = r->op->ops;
+  if (!ops->hop_forward) return;
   qk_field_t *x = noise(r, 6), *sum = take(r, QK_FULL), *t = take(r, QK_FULL);
   OK(ops->diag(r->op, sum, x, false, false));
   for (int mu = 0; mu < 4; mu++) {
@@ -392,6 +393,7 @@ static void check_blocks(run_t *r) {
   const qk_operator_ops_t *ops = r->op->ops;
   const int32_t *l = r->dev->geom->lat.l;
   const int whole[4] = {l[0], l[1], l[2], l[3]}, site[4] = {1, 1, 1, 1};
+  if (!ops->apply_blocks) return;
   qk_field_t *x = system_noise(r, 8), *cut = take(r, r->op->system), *m = take(r, r->op->system);
   OK(ops->apply_system(r->op, m, x, false, NULL));
   OK(ops->apply_blocks(r->op, cut, x, whole));
@@ -436,15 +438,17 @@ static void check_refusals(run_t *r) {
   REFUSED(ops->apply(op, f, wide, false, NULL, 0));
   REFUSED(ops->apply(op, e, d, false, NULL, 0));
   REFUSED(ops->apply_system(op, e, f, false, NULL));
-  REFUSED(ops->prepare(op, f, g));
+  if (op->system != QK_FULL) REFUSED(ops->prepare(op, f, g));
   REFUSED(ops->reconstruct(op, wide, e, f));
   REFUSED(ops->residual_system(op, e, e, f));
   REFUSED(ops->residual_system(op, e, d, d));
   REFUSED(ops->residual_system(op, e, d, wide));
   REFUSED(ops->residual_system(op, f, d, g));
-  REFUSED(ops->hop_forward(op, e, d, 0));
-  REFUSED(ops->hop_forward(op, f, g, 4));
-  REFUSED(ops->hop_backward(op, f, g, -1));
+  if (ops->hop_forward) {
+    REFUSED(ops->hop_forward(op, e, d, 0));
+    REFUSED(ops->hop_forward(op, f, g, 4));
+    REFUSED(ops->hop_backward(op, f, g, -1));
+  }
   REFUSED(ops->diag(op, f, e, false, false));
 #undef REFUSED
   give_back(&other);

@@ -11,7 +11,7 @@ import sys
 
 ROOT = sys.argv[1]
 # Where the name of an action may stand as a string (client/quda: which of them QUDA has, too); quark-gauge has gauge actions, whose names are others' business.
-MAY_NAME = re.compile(r'^(proto/action/actions\.c|daemon/engine/action/[^/]+/|daemon/engine/gauge_tool/|client/quda/operator\.c|tests/)')
+MAY_NAME = re.compile(r'^(proto/action/actions\.c|daemon/engine/action/[^/]+/|daemon/engine/overlap/|daemon/engine/gauge_tool/|client/quda/operator\.c|tests/)')
 COMMENT = re.compile(r'/\*.*|^[^:]*:\d+:\s*\*.*|//.*')
 
 
@@ -28,7 +28,7 @@ def names():
 def missing(name):
     """Places that lack the action."""
     tables = {}
-    for path in glob.glob(os.path.join(ROOT, 'daemon/engine/action/*/*.c')):
+    for path in [f for room in ('action/*', 'overlap') for f in glob.glob(os.path.join(ROOT, 'daemon/engine', room, '*.c'))]:
         with open(path, encoding='utf-8') as f:
             for symbol, table in re.findall(r'^const qk_action_t (\w+) = \{(.*?)\};', f.read(), re.M | re.S):
                 for given in re.findall(r'\.name = "([^"]+)"', table):

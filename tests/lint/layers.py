@@ -49,11 +49,12 @@ rooms('daemon/engine', {'daemon/comm', 'cuda', 'daemon/base', 'proto'}, {
     'hadron': 'gauge lattice',
     'tool': 'gauge launch lattice',
     'krylov': 'eigen operator lattice',
+    'overlap': 'krylov eigen action operator gauge lattice',
     'gauge_tool': 'tool gauge/fix gauge lattice',
     'multigrid': 'krylov eigen smoother operator lattice',
     'checkpoint': 'multigrid eigen operator lattice',
     'mg_service': 'checkpoint multigrid krylov operator lattice',
-    'setup': 'mg_service checkpoint multigrid krylov eigen action/wilson action/twisted action/domainwall action/staggered action operator hadron '
+    'setup': 'mg_service checkpoint multigrid overlap krylov eigen action/wilson action/twisted action/domainwall action/staggered action operator hadron '
              'gauge/fix gauge launch lattice',
     'transfer': 'launch lattice',
     'modes': 'transfer setup checkpoint eigen operator hadron gauge lattice',

@@ -485,6 +485,11 @@ def improved(u, bc, mass, recipe, number):
     return Staggered(fat, bc, mass, naik)
 
 
+def overlap(u, bc, **parameters):
+    import overlap_ref  # which imports this file
+    return overlap_ref.Overlap(u, bc, **parameters)
+
+
 # Operators by the names of proto/action/actions.c: function of links, boundary factors and the action's parameters, whose '-' are '_' here.
 ACTIONS = {
     'wilson': lambda u, bc, mass, **more: WilsonClover(u, mass, 0, bc, **more),
@@ -498,6 +503,7 @@ ACTIONS = {
     'staggered': Staggered,
     'asqtad': lambda u, bc, mass, u0: improved(u, bc, mass, 'asqtad', u0),
     'hisq': lambda u, bc, mass, epsilon=0.0: improved(u, bc, mass, 'hisq', epsilon),
+    'overlap': overlap,
 }
 
 

@@ -126,6 +126,7 @@ qk_status_t qk_action_create(const qk_action_t *action, const qk_device_t *dev, 
     status = qk_eo_create(dev, work, &described, &parts, &made, err);
   else
     qk_eo_parts_free(dev, &parts);
+  if (action->compose) status = qk_comm_agree(dev->geom->comm, status, err);
   if (status == QK_OK && action->compose) status = compose(action, params, &made, err);
   status = qk_comm_agree(dev->geom->comm, status, err);
   if (status != QK_OK) {

@@ -67,7 +67,8 @@ typedef struct qk_action {
 
   /* The operator on right-hand sides of several vectors, made of the one that the other functions
    * make: that is the base of the result (operator.h), which takes it, also after an error. May
-   * fail on one rank alone. Errors as for `local`. NULL: a right-hand side is one vector. */
+   * fail on one rank alone; collective. Errors as for `local`. NULL: a right-hand side is one
+   * vector. */
   qk_status_t (*compose)(const qk_action_params_t *params, qk_operator_t *base, qk_operator_t **op,
                          qk_err_t *err);
 

@@ -360,8 +360,8 @@ static void sum_walls(qk_solver_t *s, int i) {
 
 void qk_system_end(qk_solver_t *s, int i) {
   qk_field_t *source = qk_system_source(&s->system[i]);
-  if (s->op->outer) {
-    if (!s->system[i].five) sum_walls(s, i);
+  if (s->op->ops->leave) {
+    if (s->op->outer && !s->system[i].five) sum_walls(s, i);
     if (qk_dev_ok(s->dev)) qk_dev_note(s->dev, s->op->ops->leave(s->op, source, s->full));
   } else {
     s->system[i].b = s->full;

@@ -88,7 +88,9 @@ typedef struct qk_operator_ops {
                                const qk_field_t *z);
   /* Of an operator with `outer`: b = right-hand side of M for a source of the user's problem, and
    * what the user asks for of the solution x; full fields, of `outer` and of the operator. leave
-   * into a field of the operator: the solution of M, which x need not be. NULL without. */
+   * into a field of the operator: the solution of M, which x need not be. NULL without. `leave`
+   * alone, of an operator without `outer`: what the user asks for is made of x and the source,
+   * which stands in `solution` (overlap/overlap.c). */
   qk_status_t (*enter)(qk_operator_t *op, qk_field_t *b, const qk_field_t *source);
   qk_status_t (*leave)(qk_operator_t *op, qk_field_t *solution, const qk_field_t *x);
   /* Of an operator with `outer`, of domain wall fermions: sums over the sites of each time slice

@@ -17,12 +17,13 @@ extern const qk_action_t qk_action_moebius;
 extern const qk_action_t qk_action_staggered;
 extern const qk_action_t qk_action_asqtad;
 extern const qk_action_t qk_action_hisq;
+extern const qk_action_t qk_action_overlap;
 
 static const qk_action_t *const actions[] = {
     &qk_action_wilson,         &qk_action_wilson_clover, &qk_action_anisotropic_clover,
     &qk_action_twisted_clover, &qk_action_exp_clover,    &qk_action_doublet,
     &qk_action_foreign_clover, &qk_action_moebius,       &qk_action_staggered,
-    &qk_action_asqtad,         &qk_action_hisq,
+    &qk_action_asqtad,         &qk_action_hisq,          &qk_action_overlap,
 };
 
 const qk_action_t *qk_action_of(const qk_values_t *values) {

@@ -101,6 +101,21 @@ static qk_status_t parse_deflation(const Quark__Engine__Load *m, qk_load_t *l, q
   return qk_load_text("deflate_from", from, l->deflate_from, sizeof l->deflate_from, err);
 }
 
+/* What is not there for an M that connects all sites. */
+static qk_status_t check_dense(const qk_load_t *l, qk_err_t *err) {
+  const qk_action_row_t *row = qk_values_action(&l->values);
+  if (!row->is_dense) return QK_OK;
+  if (qk_prec_scaled(l->inner))
+    return qk_fail(err, QK_BAD_ARGUMENT, "precision = half: %s iterates in double or single",
+                   row->name);
+  if (qk_load_deflates(l))
+    return qk_fail(err, QK_UNSUPPORTED,
+                   "deflate: is not defined for the action %s; it projects eigenvectors of its own "
+                   "kernel (modes)",
+                   row->name);
+  return QK_OK;
+}
+
 /* The memory of a clover term that the action is given. */
 static qk_status_t parse_clover(const Quark__Engine__Load *m, qk_load_t *l, qk_err_t *err) {
   const bool wanted = qk_values_action(&l->values)->has_term;
@@ -209,6 +224,8 @@ qk_status_t qk_load_parse(const Quark__Engine__Load *m, qk_load_t *load, qk_err_
   status = parse_multigrid(m, &l, err);
   if (status != QK_OK) return status;
   status = parse_deflation(m, &l, err);
+  if (status != QK_OK) return status;
+  status = check_dense(&l, err);
   if (status == QK_OK) *load = l;
   return status;
 }

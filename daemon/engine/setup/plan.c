@@ -13,6 +13,7 @@ enum { LINK_SITE_BYTES = 4 * 18 * 8, TERM_SITE_BYTES = 72 * 8 };
 enum { WORK_FIELDS = 16 };
 /* Buffers that are worth more than the single-RHS solver: without any, slots wait for fields. */
 enum { STAGING_FEW = 2 };
+enum { DENSE_FIELDS = 6 }; /* of an application of an M that connects all sites */
 enum { PARTS_FIELDS = 3 }; /* source, result, room (serve/works.c) */
 
 static int64_t wire_site_bytes(const qk_geom_t *geom) {
@@ -106,10 +107,15 @@ static bool plain_cg(const qk_plan_input_t *in) {
   return in->method == QK_SOLVER_CG && in->action->adjoint == QK_ADJOINT_ANTI;
 }
 
-/* Fields of even sites that a method keeps, beside r and xi. Multigrid gives GCR its directions z
+/* The sites of the system (operator.h). */
+static qk_subset_t system_of(const qk_plan_input_t *in) {
+  return qk_values_action(&in->params->values)->is_dense ? QK_FULL : QK_EVEN;
+}
+
+/* Fields of the system that a method keeps, beside r and xi. Multigrid gives GCR its directions z
  * in half where its smoother has half, and they are kept so (solver.h: narrow). */
 static int64_t method_bytes(const qk_plan_input_t *in, const qk_geom_t *geom, int nslot) {
-  const int64_t inner = field(geom, in->inner, nslot, QK_EVEN);
+  const int64_t inner = field(geom, in->inner, nslot, system_of(in));
   if (plain_cg(in)) return 2 * inner;
   if (in->method != QK_SOLVER_GCR) return (in->method == QK_SOLVER_CG ? 3 : 4) * inner;
   const bool narrow =
@@ -134,12 +140,18 @@ static int64_t outer_full(const qk_geom_t *geom) {
  * with. */
 static int64_t solver_bytes(const qk_plan_input_t *in, const qk_geom_t *geom, int nslot) {
   const int64_t full = field(geom, QK_DOUBLE, 1, QK_FULL);
-  const int64_t half = field(geom, QK_DOUBLE, 1, QK_EVEN);
-  const int64_t inner = field(geom, in->inner, nslot, QK_EVEN);
-  const int64_t xi = wide_correction(in) ? field(geom, QK_SINGLE, nslot, QK_EVEN) : inner;
+  const int64_t half = field(geom, QK_DOUBLE, 1, system_of(in));
+  const int64_t inner = field(geom, in->inner, nslot, system_of(in));
+  const int64_t xi = wide_correction(in) ? field(geom, QK_SINGLE, nslot, system_of(in)) : inner;
   const bool shares_full = nslot == 1 && geom->inner <= 1;
   return nslot * (outer_full(geom) + half) - (shares_full ? half : 0) + full + inner + xi +
          method_bytes(in, geom, nslot);
+}
+
+/* The same (below) where M connects all sites. */
+static int64_t dense_work(const qk_plan_input_t *in, const qk_geom_t *geom, int nslot, int beside) {
+  const int64_t updating = (2 * beside + 2 + DENSE_FIELDS) * field(geom, QK_DOUBLE, 1, QK_FULL);
+  return max(updating, DENSE_FIELDS * field(geom, in->inner, nslot, QK_FULL));
 }
 
 /* Its work fields; what is not reserved at the same time shares their room. While slots begin or
@@ -161,6 +173,7 @@ static int64_t solver_work(const qk_plan_input_t *in, const qk_geom_t *geom, int
   const int together = geom->ls > 1 ? 1 : QK_RHS_TOGETHER;
   const int beside = nslot < together ? nslot : together;
   const int more = geom->inner > 1;
+  if (system_of(in) == QK_FULL) return dense_work(in, geom, nslot, compact ? 1 : beside);
   int64_t beneath = (1 + more) * half;
   if (in->deflate > 0) { /* a correction; beside it all that makes it, and M^+ in single */
     const int64_t one = field(geom, QK_SINGLE, 1, QK_EVEN);
@@ -548,48 +561,4 @@ qk_status_t qk_plan_fit(const qk_plan_input_t *input, int64_t free, qk_plan_t *p
   if (qk_plan_needed(&made) > free) return refuse(&in, free, &made, err);
   *plan = made;
   return QK_OK;
-}
-
-static qk_status_t fit_params(const qk_plan_input_t *input, const qk_mg_params_t *given,
-                              const qk_tuning_t *tuning, int64_t free, qk_mg_params_t *mg,
-                              qk_plan_t *plan, qk_err_t *err) {
-  *mg = *given;
-  *err = (qk_err_t){0};
-  const qk_status_t status = qk_mg_params_complete(input->geom, tuning, mg, err);
-  return status ? status : qk_plan_fit(input, free, plan, err);
-}
-
-/* With all null vectors at a time, or else with no more of them than are kept, or else in turns. */
-static qk_status_t fit_together(const qk_plan_input_t *input, const qk_mg_params_t *given,
-                                const qk_tuning_t *tuning, int64_t free, qk_mg_params_t *mg,
-                                qk_plan_t *plan, qk_err_t *err) {
-  qk_mg_params_t p = *given;
-  qk_status_t status = fit_params(input, &p, tuning, free, mg, plan, err);
-  if (status == QK_DEVICE_MEMORY && given->level[0].ntest == 0 && p.together <= 0) {
-    p.level[0].ntest = mg->level[0].nvec;
-    status = fit_params(input, &p, tuning, free, mg, plan, err);
-  }
-  if (status == QK_DEVICE_MEMORY && given->together == 0 &&
-      mg->level[0].ntest == mg->level[0].nvec) {
-    p.together = QK_TILE;
-    status = fit_params(input, &p, tuning, free, mg, plan, err);
-  }
-  return status;
-}
-
-qk_status_t qk_plan_fit_vectors(const qk_plan_input_t *input, const qk_mg_params_t *given,
-                                const qk_tuning_t *tuning, int64_t free, qk_mg_params_t *mg,
-                                qk_plan_t *plan, qk_err_t *err) {
-  qk_mg_params_t p = *given;
-  qk_err_t why = {0};
-  QK_ASSERT(input->mg == mg);
-  if (mg->deflate < 0) p.deflate = mg->deflate; /* what the operator leaves no choice of */
-  qk_status_t status = fit_together(input, &p, tuning, free, mg, plan, &why);
-  if (status == QK_DEVICE_MEMORY && given->level[0].nvec == 0 &&
-      mg->level[0].nvec > QK_MG_VECTORS_FEW) {
-    p.level[0].nvec = QK_MG_VECTORS_FEW;
-    status = fit_together(input, &p, tuning, free, mg, plan, &why);
-  }
-  if (status != QK_OK) *err = why;
-  return status;
 }

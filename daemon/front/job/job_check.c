@@ -272,9 +272,24 @@ static qk_status_t check_slices(const Quark__Submit *s, const qk_action_row_t *a
   return QK_OK;
 }
 
+/* M connects all sites, and is no sum of a hop and a local term. */
+static qk_status_t check_dense(const Quark__Submit *s, const qk_action_row_t *action,
+                               qk_err_t *err) {
+  static const char *const why =
+      "%s = %d: is not defined for the action %s of this setup, whose operator connects all sites: "
+      "only M and solves of all sites are, and the source as a solve sees it (work = 7)";
+  const bool parts = s->work != QUARK__WORK__WORK_SOLVE && s->work != QUARK__WORK__WORK_M &&
+                     s->work != QUARK__WORK__WORK_SMEAR;
+  if (parts) return qk_fail(err, QK_UNSUPPORTED, why, "work", (int)s->work, action->name);
+  if (s->parity == QUARK__PARITY__PARITY_ALL) return QK_OK;
+  return qk_fail(err, QK_UNSUPPORTED, why, "parity", (int)s->parity, action->name);
+}
+
 qk_status_t qk_job_check_action(const Quark__Submit *s, const qk_action_row_t *action,
                                 qk_err_t *err) {
-  const qk_status_t status = action->has_slices ? check_slices(s, action, err) : QK_OK;
+  const qk_status_t status = action->has_slices ? check_slices(s, action, err)
+                             : action->is_dense ? check_dense(s, action, err)
+                                                : QK_OK;
   if (status != QK_OK) return status;
   if (s->five_d && !action->has_slices)
     return qk_fail(err, QK_BAD_ARGUMENT,

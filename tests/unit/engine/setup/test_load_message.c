@@ -208,7 +208,8 @@ Test(registry, has_every_action_and_only_solvers_that_exist) {
     cr_expect_eq(action->twist != NULL,
                  qk_action_rows[a].has_flavours || qk_action_rows[a].vectors > 1, "%s",
                  action->name);
-    const bool composed = qk_action_rows[a].vectors > 1 || action->slices != NULL;
+    const bool composed =
+        qk_action_rows[a].vectors > 1 || action->slices != NULL || qk_action_rows[a].is_dense;
     cr_expect_eq(action->compose != NULL, composed, "%s", action->name);
     for (int i = 0; action->method[i]; i++) {
       cr_expect_geq(qk_choice_find(&qk_choice_solvers, action->method[i]), 1, "%s",

@@ -124,6 +124,21 @@ Test(setup, memory_of_domain_walls_is_as_planned) {
   }
 }
 
+/* The system is all sites. */
+Test(setup, memory_of_overlap_is_as_planned) {
+  static const struct {
+    const char *solver;
+    qk_prec_t inner;
+    int nslot;
+  } cases[] = {{"cg", QK_DOUBLE, 1}, {"cg", QK_SINGLE, 3}, {"gcr", QK_SINGLE, 1}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    qk_load_t load =
+        a_load("builtin:weak:4x2x2x4:1", cases[i].solver, cases[i].inner, cases[i].nslot);
+    load.values = values_of("overlap;mass=0.3;M=1.3;modes=10;sign-tol=1e-07");
+    expect_as_planned(&load);
+  }
+}
+
 Test(setup, memory_of_deflation_is_as_planned) {
   static const struct {
     const char *action, *solver;

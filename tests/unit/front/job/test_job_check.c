@@ -464,6 +464,24 @@ Test(job_check, an_adjoint_is_solved_for_where_gamma_5_makes_it) {
     }
 }
 
+Test(job_check, an_operator_that_connects_all_sites_has_no_parts) {
+  const qk_action_row_t *overlap = qk_action_named("overlap");
+  for (int work = 0; work <= QUARK__WORK__WORK_SMEAR; work++)
+    for (int parity = 0; parity <= 1; parity++) {
+      qk_err_t err = {0};
+      Quark__Submit s = submit_of(1);
+      s.work = (Quark__Work)work;
+      s.parity = (Quark__Parity)parity;
+      s.dagger = work == 0;
+      const bool legal =
+          parity == 0 && (work == QUARK__WORK__WORK_SOLVE || work == QUARK__WORK__WORK_M ||
+                          work == QUARK__WORK__WORK_SMEAR);
+      cr_expect_eq(qk_job_check_action(&s, overlap, &err), legal ? QK_OK : QK_UNSUPPORTED, "%d %d",
+                   work, parity);
+      cr_expect(legal || strstr(err.text, "whose operator connects all sites"), "%s", err.text);
+    }
+}
+
 /* Every system with every work and parity. */
 Test(job_check, a_system_on_one_parity_has_one) {
   for (int work = 0; work <= QUARK__WORK__WORK_SMEAR; work++)

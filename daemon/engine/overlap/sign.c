@@ -1,0 +1,424 @@
+#include "daemon/engine/overlap/sign.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "daemon/base/log.h"
+#include "daemon/base/mem.h"
+#include "daemon/engine/eigen/lanczos.h"
+#include "daemon/engine/lattice/peers.h"
+#include "daemon/engine/overlap/series.h"
+
+/* Steps of Clenshaw's recursion whose coefficients go to the device together, two each. */
+enum { B = QK_EIGEN_BLOCK, STEPS = 32, STEP_SCALARS = 2, SEED = 20 };
+static const double margin = 0.95;                   /* of the lowest |h| that is not projected */
+static const double single_tol = 1e-6;               /* finer than what rounding leaves */
+static const double rounding = 1e-12;                /* of V in double */
+static const double finest = 1e-13, coarsest = 1e-6; /* |H^2 v - h^2 v| / |H^2| of vectors */
+
+struct qk_sign {
+  qk_sign_params_t p;
+  const qk_device_t *dev;
+  qk_eigen_t *eigen; /* in double, p.modes of them used */
+  int nblock;
+  qk_field_t **single; /* the same in single; NULL: not wanted */
+  qk_series_t series[QK_PRECS];
+  double least;
+  /* (v_i, in_j) [8 nblock][QK_MAX_RHS]; [STEPS][2][QK_MAX_RHS]: complex, on the device and here */
+  double *c, *c_host, *step, *step_host;
+};
+
+/* ---- calls of an iteration ------------------------------------------------------------------- */
+
+static qk_field_t *take(const qk_sign_t *s, const qk_field_t *like) {
+  return qk_work_take(s->p.d->work, like->v.prec, like->v.nrhs, QK_FULL);
+}
+
+static void release(const qk_sign_t *s, qk_field_t *f) {
+  qk_work_release(s->p.d->work, f);
+}
+
+static void blas(const qk_sign_t *s, qk_blas_op_t op, const qk_field_t *a, const qk_field_t *b) {
+  qk_dev_blas(s->dev, op, (qk_blas_args_t){.f = {a->v, b->v}});
+}
+
+static void zero(const qk_sign_t *s, const qk_field_t *f) {
+  qk_dev_blas(s->dev, QK_BLAS_ZERO, (qk_blas_args_t){.f = {f->v}});
+}
+
+/* out = x + factor D in, or D^+; x NULL: 0. x may be out. */
+static void kernel(const qk_sign_t *s, qk_field_t *out, const qk_field_t *in, bool dagger,
+                   const qk_field_t *x, double factor) {
+  qk_operator_t *d = s->p.d;
+  if (qk_dev_ok(s->dev)) qk_dev_note(s->dev, d->ops->apply(d, out, in, dagger, x, factor));
+}
+
+static void gamma5(const qk_sign_t *s, const qk_field_t *out, const qk_field_t *in) {
+  const qk_chiral_args_t args = {.plus = 1, .minus = -1, .in = in->v, .out = out->v};
+  if (qk_dev_ok(s->dev)) qk_dev_note(s->dev, s->dev->ops->chiral(s->dev->ctx, &args));
+}
+
+static void move(const qk_sign_t *s, double *to, const double *from, size_t n, qk_copy_t kind) {
+  qk_dev_copy(s->dev, to, from, n * sizeof *to, kind);
+  qk_dev_sync(s->dev);
+}
+
+/* ---- eigenvectors ---------------------------------------------------------------------------- */
+
+/* Reals of the coefficients of all vectors. */
+static size_t numbers(const qk_sign_t *s, const qk_field_t *y) {
+  return (size_t)(s->nblock * B * y->v.nrhs) * 2;
+}
+
+typedef qk_status_t basis_fn(qk_ops_ctx_t *ctx, const qk_basis_args_t *args);
+
+/* c = (v_i, y), or y += sign sum_i v_i c_i: all vectors, some blocks at a time. */
+static void with_vectors(const qk_sign_t *s, basis_fn *pass, const qk_field_t *y, double sign) {
+  qk_field_t *const *v = y->v.prec == QK_DOUBLE ? s->eigen->block : s->single;
+  for (int first = 0; first < s->nblock; first += QK_BASIS_BLOCKS) {
+    const int left = s->nblock - first, n = left < QK_BASIS_BLOCKS ? left : QK_BASIS_BLOCKS;
+    qk_basis_args_t a = {.n = n, .y = y->v, .columns = y->v.nrhs, .sign = sign};
+    a.c = s->c + (size_t)(first * B * y->v.nrhs) * 2;
+    for (int b = 0; b < n; b++) a.v[b] = v[first + b]->v;
+    if (qk_dev_ok(s->dev)) qk_dev_note(s->dev, pass(s->dev->ctx, &a));
+  }
+}
+
+/* u -= sum_i v_i (v_i, u); their coefficients stay, times the signs of their eigenvalues. */
+static void project(const qk_sign_t *s, const qk_field_t *u) {
+  const size_t n = numbers(s, u), row = (size_t)u->v.nrhs * 2;
+  if (n == 0) return;
+  with_vectors(s, s->dev->ops->basis_dot, u, 1);
+  qk_dev_sum(s->dev, s->c, s->c_host, n);
+  move(s, s->c_host, s->c, n, QK_COPY_TO_HOST);
+  for (size_t k = (size_t)s->p.modes * row; k < n; k++) s->c_host[k] = 0;
+  move(s, s->c, s->c_host, n, QK_COPY_TO_DEVICE);
+  with_vectors(s, s->dev->ops->basis_axpy, u, -1);
+  for (size_t i = 0; i < (size_t)s->p.modes; i++)
+    for (size_t k = 0; k < row && s->eigen->value[i] < 0; k++) s->c_host[i * row + k] *= -1;
+  move(s, s->c, s->c_host, n, QK_COPY_TO_DEVICE);
+}
+
+/* out += gamma_5 sum_i v_i c_i; t is work. */
+static void add_projected(const qk_sign_t *s, const qk_field_t *out, const qk_field_t *t) {
+  if (s->nblock == 0) return;
+  zero(s, t);
+  with_vectors(s, s->dev->ops->basis_axpy, t, 1);
+  gamma5(s, t, t);
+  blas(s, QK_BLAS_ADD, out, t);
+}
+
+/* ---- the series ------------------------------------------------------------------------------ */
+
+/* Clenshaw's b_k = c_k u + 2 y b_(k+1) - b_(k+2) are multiplied by the signs +, +, -, - of
+ * k mod 4 = 0 .. 3: then b_(k+2) is added, and b_k can be made in its place. */
+static double sign_of(int k) {
+  return k % 4 < 2 ? 1 : -1;
+}
+
+/* 2 y = factor (D^+ D - centre), but y in the last step. */
+static double factor_of(const qk_series_t *p, int k) {
+  return (k == 0 ? 2 : 4) / (p->greatest - p->least) * sign_of(k) * sign_of(k + 1);
+}
+
+/* The coefficients of u and of b_(k+1) in steps top, top - 1, ... for nrhs right-hand sides. */
+static void load_steps(const qk_sign_t *s, const qk_series_t *p, int top, int nrhs) {
+  const double centre = 0.5 * (p->greatest + p->least);
+  double *to = s->step_host;
+  for (int k = top; k >= 0 && k > top - STEPS; k--)
+    for (int i = 0; i < STEP_SCALARS * nrhs; i++, to += 2) {
+      to[0] = i < nrhs ? sign_of(k) * p->c[k] : -centre * factor_of(p, k);
+      to[1] = 0;
+    }
+  move(s, s->step, s->step_host, (size_t)(to - s->step_host), QK_COPY_TO_DEVICE);
+}
+
+/* p(D^+ D) u in one of b, which is returned; t is work. */
+static qk_field_t *apply_series(const qk_sign_t *s, const qk_field_t *u, qk_field_t *b[2],
+                                qk_field_t *t) {
+  const qk_series_t *p = &s->series[u->v.prec];
+  const int nrhs = u->v.nrhs;
+  zero(s, b[0]);
+  zero(s, b[1]);
+  for (int k = p->order; k >= 0; k--) {
+    const int at = (p->order - k) % STEPS;
+    qk_field_t *now = b[k % 2], *before = b[(k + 1) % 2];
+    if (at == 0) load_steps(s, p, k, nrhs);
+    const qk_multi_args_t add = {.n = 2,
+                                 .f = {u->v, before->v},
+                                 .y = now->v,
+                                 .c = s->step + (size_t)(at * STEP_SCALARS * nrhs) * 2,
+                                 .sign = 1};
+    if (qk_dev_ok(s->dev)) qk_dev_note(s->dev, s->dev->ops->multi_axpy(s->dev->ctx, &add));
+    if (k == p->order) continue; /* what is before is 0 */
+    kernel(s, t, before, false, NULL, 1);
+    kernel(s, now, t, true, now, factor_of(p, k));
+  }
+  return b[0];
+}
+
+/* ---- V --------------------------------------------------------------------------------------- */
+
+/* |f|^2 of the right-hand sides, over the ranks. Waits. */
+static void norms(const qk_sign_t *s, const qk_field_t *f, double *norm2) {
+  const size_t n = (size_t)f->v.nrhs * 2;
+  qk_dev_blas(s->dev, QK_BLAS_NORM2, (qk_blas_args_t){.f = {f->v}, .red = s->step});
+  qk_dev_sum(s->dev, s->step, s->step_host, n);
+  move(s, s->step_host, s->step, n, QK_COPY_TO_HOST);
+  for (int i = 0; i < f->v.nrhs; i++) norm2[i] = s->step_host[2 * i];
+}
+
+/* How far |V in| and |in| may be apart. */
+static double allowed(const qk_sign_t *s) {
+  return 4 * s->p.tol + rounding;
+}
+
+/* Where in is not finite nothing is said: slots do not look at each other. */
+static void check_norms(const qk_sign_t *s, const qk_field_t *out, const qk_field_t *in) {
+  double a[QK_MAX_RHS], b[QK_MAX_RHS];
+  norms(s, out, a);
+  norms(s, in, b);
+  for (int i = 0; i < in->v.nrhs && qk_dev_ok(s->dev); i++) {
+    const double off = b[i] > 0 && isfinite(b[i]) ? fabs(a[i] / b[i] - 1) : 0;
+    if (!(off > allowed(s))) continue;
+    qk_error("overlap",
+             "sgn(H) changes a norm by %.3g, more than %.3g: an eigenvalue of H below %.5g was "
+             "missed; load the setup with more modes than %d",
+             off, allowed(s), s->least, s->p.modes);
+    qk_dev_note(s->dev, QK_BREAKDOWN);
+  }
+}
+
+static void apply_v(const qk_sign_t *s, qk_field_t *out, const qk_field_t *in) {
+  qk_field_t *u = take(s, in), *t = take(s, in), *b[2] = {take(s, in), take(s, in)};
+  blas(s, QK_BLAS_COPY, u, in);
+  project(s, u);
+  kernel(s, out, apply_series(s, u, b, t), false, NULL, 1);
+  add_projected(s, out, t);
+  release(s, b[1]);
+  release(s, b[0]);
+  release(s, t);
+  release(s, u);
+  if (in->v.prec == QK_DOUBLE) check_norms(s, out, in);
+}
+
+void qk_sign_apply(qk_sign_t *s, qk_field_t *out, const qk_field_t *in, bool dagger) {
+  if (!dagger) {
+    apply_v(s, out, in);
+    return;
+  }
+  qk_field_t *g = take(s, in);
+  gamma5(s, g, in);
+  apply_v(s, out, g);
+  gamma5(s, out, out);
+  release(s, g);
+}
+
+/* ---- creation -------------------------------------------------------------------------------- */
+
+static double tol_of(const qk_sign_params_t *p, qk_prec_t prec) {
+  return prec == QK_DOUBLE ? p->tol : fmax(p->tol, single_tol);
+}
+
+/* One vector more than are projected: its eigenvalue is the bound of the others. */
+static qk_lanczos_params_t lanczos_of(const qk_sign_params_t *p) {
+  return (qk_lanczos_params_t){.kind = QK_LANCZOS_GAMMA5,
+                               .n = p->modes + 1,
+                               .prec = QK_DOUBLE,
+                               .top = p->norm * p->norm,
+                               .tol = fmin(fmax(1e-3 * p->tol, finest), coarsest),
+                               .accept = fmax(0.1 * p->tol, 10 * finest),
+                               .seed = SEED};
+}
+
+static qk_status_t find_vectors(qk_sign_t *s, qk_err_t *err) {
+  const qk_lanczos_params_t p = lanczos_of(&s->p);
+  const int most = qk_lanczos_most(s->dev->geom, p.kind);
+  if (p.n > most)
+    return qk_fail(err, QK_BAD_ARGUMENT, "modes = %d: at most %d on this lattice", s->p.modes,
+                   most - 1);
+  qk_status_t status =
+      qk_lanczos(s->p.d, s->p.d->work, &p, s->p.progress, s->p.arg, &s->eigen, err);
+  if (status != QK_OK) {
+    qk_err_prefix(err, "the lowest eigenvectors of H");
+    return status;
+  }
+  qk_eigen_t *e = s->eigen;
+  for (int b = e->nblock - 1; b >= s->nblock; b--) qk_field_destroy(e->block[b]);
+  e->nblock = s->nblock;
+  s->least = margin * fabs(e->value[s->p.modes]);
+  return QK_OK;
+}
+
+static qk_status_t make_series(qk_sign_t *s, qk_err_t *err) {
+  const double a = s->least * s->least, b = s->p.norm * s->p.norm;
+  for (int p = 0; p < QK_PRECS; p++) {
+    const double tol = tol_of(&s->p, (qk_prec_t)p);
+    const qk_status_t status = s->p.want[p] ? qk_series_init(a, b, tol, &s->series[p]) : QK_OK;
+    if (status == QK_TOO_LARGE)
+      return qk_fail(err, status,
+                     "modes = %d: eigenvalues of H from %.5g on are left, for which sgn(H) needs a "
+                     "polynomial of order %.0f, over %d; project more modes",
+                     s->p.modes, s->least, qk_series_order(a, b, tol), QK_SERIES_ORDER_MAX);
+    if (status != QK_OK) return status;
+  }
+  return QK_OK;
+}
+
+static size_t c_bytes(int nblock) {
+  return (size_t)(nblock * B * QK_MAX_RHS) * 2 * sizeof(double);
+}
+
+static size_t step_bytes(void) {
+  return (size_t)(STEPS * STEP_SCALARS * QK_MAX_RHS) * 2 * sizeof(double);
+}
+
+static qk_status_t reserve(const qk_device_t *dev, size_t bytes, double **device, double **host) {
+  void *memory = NULL;
+  qk_status_t status = bytes ? dev->ops->alloc(dev->ctx, bytes, &memory) : QK_OK;
+  if (status != QK_OK || bytes == 0) return status;
+  *device = memory;
+  status = dev->ops->alloc_host(dev->ctx, bytes, &memory);
+  if (status == QK_OK) *host = memory;
+  return status;
+}
+
+static qk_status_t make_room(qk_sign_t *s) {
+  const qk_status_t status = reserve(s->dev, c_bytes(s->nblock), &s->c, &s->c_host);
+  return status ? status : reserve(s->dev, step_bytes(), &s->step, &s->step_host);
+}
+
+static qk_status_t make_single(qk_sign_t *s) {
+  if (!s->p.want[QK_SINGLE] || s->nblock == 0) return QK_OK;
+  s->single = qk_calloc((size_t)s->nblock, sizeof(qk_field_t *));
+  if (!s->single) return QK_NO_MEMORY;
+  for (int b = 0; b < s->nblock; b++) {
+    const qk_status_t status = qk_field_create(s->dev, QK_SINGLE, B, QK_FULL, &s->single[b]);
+    if (status != QK_OK) return status;
+    blas(s, QK_BLAS_COPY, s->single[b], s->eigen->block[b]);
+  }
+  qk_dev_sync(s->dev);
+  return qk_dev_status(s->dev);
+}
+
+/* |sgn(H)^2 f - f| / |f| of noise. Waits. */
+static double square_off(qk_sign_t *s) {
+  qk_work_t *work = s->p.d->work;
+  double norm2[1] = {0}, off2[1] = {0};
+  qk_field_t *f = qk_work_take(work, QK_DOUBLE, 1, QK_FULL), *v = take(s, f), *w = take(s, f);
+  const qk_noise_args_t noise = {
+      .lat = s->dev->geom->lat, .field = f->v, .rhs = -1, .seed = SEED + 1};
+  if (qk_dev_ok(s->dev)) qk_dev_note(s->dev, s->dev->ops->noise(s->dev->ctx, &noise));
+  qk_sign_apply(s, v, f, false);
+  qk_sign_apply(s, w, v, true);
+  qk_dev_blas(s->dev, QK_BLAS_SUB, (qk_blas_args_t){.f = {w->v, w->v, f->v}});
+  norms(s, f, norm2);
+  norms(s, w, off2);
+  release(s, w);
+  release(s, v);
+  release(s, f);
+  return sqrt(off2[0] / norm2[0]);
+}
+
+static qk_status_t try_square(qk_sign_t *s, qk_err_t *err) {
+  const double off = square_off(s);
+  const qk_status_t status = qk_dev_status(s->dev);
+  if (status != QK_OK && status != QK_BREAKDOWN) return status;
+  if (status == QK_OK && off <= allowed(s)) return QK_OK;
+  return qk_fail(err, QK_BREAKDOWN,
+                 "modes = %d: on noise sgn(H)^2 is not 1 but for %.3g: an eigenvalue of H below "
+                 "%.5g was missed, or eigenvectors are not good enough; project more modes",
+                 s->p.modes, allowed(s), s->least);
+}
+
+static void tell(const qk_sign_t *s) {
+  const double *value = s->eigen->value;
+  if (qk_comm_rank(s->dev->geom->comm) != 0) return;
+  qk_info("overlap",
+          "sgn(H): %d eigenvectors, |h| = %.5g to %.5g, polynomial of order %d from there",
+          s->p.modes, fabs(value[0]), fabs(value[s->p.modes]), s->series[QK_DOUBLE].order);
+}
+
+/* May fail on one rank alone. */
+static qk_status_t make_parts(qk_sign_t *s, qk_err_t *err) {
+  qk_status_t status = make_series(s, err);
+  if (status != QK_OK) return status;
+  status = make_room(s);
+  return status == QK_OK ? make_single(s) : status;
+}
+
+static qk_status_t make(qk_sign_t *s, qk_err_t *err) {
+  qk_status_t status = find_vectors(s, err);
+  if (status != QK_OK) return status;
+  status = qk_comm_agree(s->dev->geom->comm, make_parts(s, err), err);
+  if (status != QK_OK) return status;
+  tell(s);
+  return try_square(s, err);
+}
+
+qk_status_t qk_sign_create(const qk_sign_params_t *params, qk_sign_t **sign, qk_err_t *err) {
+  qk_comm_t *comm = params->d->dev->geom->comm;
+  qk_sign_t *s = qk_calloc(1, sizeof *s);
+  qk_status_t status = qk_comm_agree(comm, s ? QK_OK : QK_NO_MEMORY, NULL);
+  if (status == QK_OK) {
+    s->p = *params;
+    s->dev = params->d->dev;
+    s->nblock = (params->modes + B - 1) / B;
+    status = make(s, err);
+  }
+  if (status == QK_OK) {
+    *sign = s;
+    return QK_OK;
+  }
+  qk_sign_destroy(s);
+  return status;
+}
+
+void qk_sign_destroy(qk_sign_t *s) {
+  if (!s) return;
+  const qk_ops_t *ops = s->dev->ops;
+  if (s->step_host) ops->free_host(s->dev->ctx, s->step_host);
+  if (s->step) ops->free(s->dev->ctx, s->step);
+  if (s->c_host) ops->free_host(s->dev->ctx, s->c_host);
+  if (s->c) ops->free(s->dev->ctx, s->c);
+  for (int b = s->nblock - 1; b >= 0 && s->single; b--) qk_field_destroy(s->single[b]);
+  qk_free(s->single);
+  for (int p = 0; p < QK_PRECS; p++) qk_series_fini(&s->series[p]);
+  qk_eigen_destroy(s->eigen);
+  qk_free(s);
+}
+
+/* ---- what it is ------------------------------------------------------------------------------ */
+
+int64_t qk_sign_cost(const qk_sign_t *s, qk_prec_t prec) {
+  return 2 * (int64_t)s->series[prec].order + 1;
+}
+
+int qk_sign_values(const qk_sign_t *s, const double **value) {
+  *value = s->eigen->value;
+  return s->p.modes;
+}
+
+double qk_sign_least(const qk_sign_t *s) {
+  return s->least;
+}
+
+/* A lattice of any size, as its limits do not matter, of which this is the part of a rank. */
+static qk_geom_t geom_of(const qk_lattice_t *lat) {
+  return (qk_geom_t){.lat = *lat, .ncomp = 12, .volume = (int64_t)1 << 40};
+}
+
+int64_t qk_sign_bytes(const qk_lattice_t *lat, const qk_sign_params_t *params, bool making) {
+  const qk_geom_t geom = geom_of(lat);
+  const int nblock = (params->modes + B - 1) / B;
+  int64_t block = 0;
+  for (int p = 0; p < QK_PRECS; p++)
+    if (params->want[p]) block += (int64_t)qk_field_bytes(&geom, (qk_prec_t)p, B, QK_FULL);
+  const int64_t kept = nblock * block + (int64_t)(c_bytes(nblock) + step_bytes());
+  if (!making) return kept;
+  const qk_lanczos_params_t p = lanczos_of(params);
+  const int64_t trying =
+      (3 + QK_SIGN_FIELDS) * (int64_t)qk_field_bytes(&geom, QK_DOUBLE, 1, QK_FULL);
+  const int64_t finding = qk_lanczos_bytes(&geom, QK_FULL, &p);
+  return finding > kept + trying ? finding - kept : trying;
+}

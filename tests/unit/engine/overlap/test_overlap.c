@@ -1,0 +1,370 @@
+/* The sign function by what defines it, the overlap operator by its relation and its index. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <string.h>
+
+#include "daemon/base/mem.h"
+#include "daemon/engine/lattice/scalars.h"
+#include "daemon/engine/overlap/series.h"
+#include "daemon/engine/overlap/sign.h"
+#include "tests/support/rig.h"
+#include "tests/support/values.h"
+
+static const char weak[] = "builtin:weak:4x2x6x4:7";
+static const char massless[] = "overlap;mass=0;M=1.3;modes=8;sign-tol=1e-11";
+static const double near = 3e-11; /* sign-tol, and rounding */
+
+/* ---- the series ------------------------------------------------------------------------------ */
+
+/* The largest |1 - sqrt(x) p(x)|, on points that are dense where p oscillates. */
+static double error_of(const qk_series_t *s) {
+  const int n = 10 * (s->order + 1);
+  double worst = 0;
+  for (int i = 0; i <= n; i++) {
+    const double y = cos(acos(-1.0) * i / n);
+    const double x = 0.5 * (s->greatest + s->least) + 0.5 * (s->greatest - s->least) * y;
+    worst = fmax(worst, fabs(1 - sqrt(x) * qk_series_value(s, x)));
+  }
+  return worst;
+}
+
+Test(series, is_as_near_as_asked_for_with_few_terms) {
+  static const double ratio[] = {0.5, 0.1, 0.03, 0.01}, tol[] = {1e-2, 1e-6, 1e-9, 1e-11};
+  for (int i = 0; i < 4; i++)
+    for (int k = 0; k < 4; k++) {
+      const double top = 43.7, least = top * ratio[i] * ratio[i];
+      const double needed = log(1 / tol[k]) / (2 * atanh(ratio[i])); /* of the best polynomial */
+      qk_series_t s, less;
+      cr_assert_eq(qk_series_init(least, top, tol[k], &s), QK_OK);
+      cr_expect_leq(error_of(&s), tol[k], "%g, %g", ratio[i], tol[k]);
+      cr_expect_leq(s.order, 1.15 * needed + 4, "%g, %g: %d", ratio[i], tol[k], s.order);
+      less = s;
+      less.order = (int)(0.75 * s.order);
+      if (tol[k] < 1e-3)
+        cr_expect_gt(error_of(&less), tol[k], "%g, %g: %d", ratio[i], tol[k], s.order);
+      cr_expect_leq(fabs(qk_series_value(&s, 0)), 1e3 / sqrt(least), "it explodes below");
+      qk_series_fini(&s);
+    }
+}
+
+Test(series, of_an_interval_that_is_too_wide_is_refused) {
+  qk_series_t s;
+  cr_expect_eq(qk_series_init(1e-8, 40, 1e-10, &s), QK_TOO_LARGE);
+  cr_expect_eq(qk_series_init(2, 1, 1e-10, &s), QK_TOO_LARGE);
+}
+
+/* ---- vectors on the host --------------------------------------------------------------------- */
+
+static void gamma5(const qk_rig_t *rig, double *v) {
+  for (size_t i = 0; i < rig_reals(rig); i++)
+    if (i % 24 >= 12) v[i] = -v[i];
+}
+
+static void axpy(const qk_rig_t *rig, double *y, double c, const double *x) {
+  for (size_t i = 0; i < rig_reals(rig); i++) y[i] += c * x[i];
+}
+
+static void copy(const qk_rig_t *rig, double *to, const double *from) {
+  memcpy(to, from, rig_reals(rig) * sizeof *to);
+}
+
+/* v = sgn(H) v = gamma_5 (2 D - 1) v, of D(0). */
+static void sign(qk_rig_t *rig, double *v) {
+  double *d = rig_vector(rig);
+  rig_apply(rig, v, false, d);
+  for (size_t i = 0; i < rig_reals(rig); i++) v[i] = 2 * d[i] - v[i];
+  gamma5(rig, v);
+  qk_free(d);
+}
+
+/* v = H v = gamma_5 D_W(-M) v */
+static void kernel(qk_rig_t *rig, double *v) {
+  qk_operator_t *whole = rig->op;
+  double *h = rig_vector(rig);
+  rig->op = whole->base;
+  rig_apply(rig, v, false, h);
+  rig->op = whole;
+  gamma5(rig, h);
+  copy(rig, v, h);
+  qk_free(h);
+}
+
+typedef struct two {
+  qk_rig_t rig;
+  double *a, *b;
+} two_t;
+
+static void begin(two_t *t, const char *gauge, const char *text) {
+  rig_open(&t->rig, NULL, gauge, NULL);
+  rig_action(&t->rig, text, -1);
+  t->a = rig_vector(&t->rig);
+  t->b = rig_vector(&t->rig);
+  rig_random(&t->rig, 3, t->a);
+  copy(&t->rig, t->b, t->a);
+}
+
+static void end(two_t *t) {
+  qk_free(t->b);
+  qk_free(t->a);
+  rig_close(&t->rig);
+}
+
+/* ---- the sign function ----------------------------------------------------------------------- */
+
+Test(overlap, sign_of_h_is_its_own_inverse) {
+  two_t t;
+  begin(&t, weak, massless);
+  sign(&t.rig, t.b);
+  cr_expect_gt(rig_distance(&t.rig, t.b, t.a), 0.1);
+  sign(&t.rig, t.b);
+  cr_expect_leq(rig_distance(&t.rig, t.b, t.a), near);
+  end(&t);
+}
+
+/* sgn(H) H = H sgn(H), which is |H|. */
+Test(overlap, sign_of_h_commutes_with_it) {
+  two_t t;
+  double dot[2];
+  begin(&t, weak, massless);
+  kernel(&t.rig, t.a);
+  sign(&t.rig, t.a);
+  sign(&t.rig, t.b);
+  kernel(&t.rig, t.b);
+  cr_expect_leq(rig_distance(&t.rig, t.a, t.b), near);
+  rig_random(&t.rig, 3, t.b);
+  rig_dot(&t.rig, t.b, t.a, dot);
+  cr_expect_gt(dot[0], 0);
+  cr_expect_leq(fabs(dot[1]), near * dot[0]);
+  end(&t);
+}
+
+/* What is projected and what the series does is the same function. */
+Test(overlap, sign_of_h_does_not_depend_on_the_number_of_modes) {
+  two_t t;
+  begin(&t, weak, massless);
+  rig_apply(&t.rig, t.a, false, t.b);
+  rig_action(&t.rig, "overlap;mass=0;M=1.3;modes=0;sign-tol=1e-11", -1);
+  double *other = rig_vector(&t.rig);
+  rig_apply(&t.rig, t.a, false, other);
+  cr_expect_leq(rig_distance(&t.rig, other, t.b), near);
+  rig_action(&t.rig, "overlap;mass=0;M=1.3;modes=43;sign-tol=1e-11", -1);
+  rig_apply(&t.rig, t.a, false, other);
+  cr_expect_leq(rig_distance(&t.rig, other, t.b), near);
+  rig_action(&t.rig, "overlap;mass=0;M=1.3;modes=8;sign-tol=0.0001", -1);
+  rig_apply(&t.rig, t.a, false, other);
+  cr_expect_leq(rig_distance(&t.rig, other, t.b), 1e-4);
+  cr_expect_gt(rig_distance(&t.rig, other, t.b), 1e-8);
+  qk_free(other);
+  end(&t);
+}
+
+/* Links without any smoothness: H has eigenvalues near 0. */
+Test(overlap, sign_of_h_is_right_on_rough_links) {
+  two_t t;
+  begin(&t, "random:4x2x2x4:5", "overlap;mass=0;M=1.6;modes=40");
+  sign(&t.rig, t.b);
+  sign(&t.rig, t.b);
+  cr_expect_leq(rig_distance(&t.rig, t.b, t.a), 3e-10);
+  end(&t);
+}
+
+static qk_status_t create(const char *gauge, const char *text, double mass, qk_err_t *err) {
+  qk_rig_t rig;
+  qk_action_params_t p = params_wilson(mass, 0, -1);
+  rig_open(&rig, NULL, gauge, NULL);
+  p.values = values_of(text);
+  const qk_status_t status = qk_operator_create(&rig.dev, rig.work, rig.links, &p, &rig.op, err);
+  rig_close(&rig);
+  return status;
+}
+
+Test(overlap, what_it_cannot_be_is_refused) {
+  static const struct {
+    const char *gauge, *text, *why;
+  } bad[] = {
+      {weak, "overlap;mass=1;M=1.3", "mass = 1: must be below 1"},
+      {weak, "overlap;mass=0.1;M=2", "M = 2: must be below 2"},
+      {weak, "overlap;mass=0.1;M=1.3;modes=288", "modes = 288: at most 287 on this lattice"},
+  };
+  for (int i = 0; i < 3; i++) {
+    qk_err_t err = {0};
+    cr_expect_eq(create(bad[i].gauge, bad[i].text, 0, &err), QK_BAD_ARGUMENT, "%s", bad[i].text);
+    cr_expect(strstr(err.text, bad[i].why), "%s: %s", bad[i].text, err.text);
+  }
+}
+
+/* Free fields with M = 0: H has zero modes, sgn(H) is not defined. */
+Test(overlap, zero_modes_of_h_are_refused) {
+  qk_rig_t rig;
+  qk_err_t err = {0};
+  qk_action_params_t p = params_wilson(0, 0, 1);
+  rig_open(&rig, NULL, "builtin:unit:2x2x2x4", NULL);
+  p.values = values_of("overlap;mass=0.1;M=1e-12;modes=0");
+  cr_expect_eq(qk_operator_create(&rig.dev, rig.work, rig.links, &p, &rig.op, &err), QK_TOO_LARGE);
+  cr_expect(strstr(err.text, "project more modes"), "%s", err.text);
+  rig_close(&rig);
+}
+
+/* A bound of the spectrum that is wrong. */
+Test(overlap, a_wrong_norm_is_an_error) {
+  qk_rig_t rig;
+  qk_err_t err = {0};
+  qk_sign_t *sign = NULL;
+  rig_open(&rig, NULL, weak, NULL);
+  rig_operator(&rig, -1.3, 0, -1);
+  const qk_sign_params_t p = {
+      .d = rig.op, .norm = 4, .modes = 8, .tol = 1e-8, .want = {[QK_DOUBLE] = true}};
+  cr_expect_neq(qk_sign_create(&p, &sign, &err), QK_OK);
+  cr_expect_null(sign);
+  rig_close(&rig);
+}
+
+/* ---- the operator ---------------------------------------------------------------------------- */
+
+/* gamma_5 D + D gamma_5 = 2 D gamma_5 D */
+Test(overlap, obeys_the_ginsparg_wilson_relation) {
+  two_t t;
+  begin(&t, weak, massless);
+  double *left = rig_vector(&t.rig), *right = rig_vector(&t.rig);
+  rig_apply(&t.rig, t.a, false, left); /* D a */
+  gamma5(&t.rig, left);
+  rig_apply(&t.rig, left, false, right); /* D gamma_5 D a */
+  gamma5(&t.rig, t.b);
+  rig_apply(&t.rig, t.b, false, t.a); /* D gamma_5 a */
+  axpy(&t.rig, left, 1, t.a);
+  axpy(&t.rig, right, 1, right);
+  cr_expect_leq(rig_distance(&t.rig, left, right), near);
+  qk_free(right);
+  qk_free(left);
+  end(&t);
+}
+
+/* D(m) = m + (1 - m) D(0) */
+Test(overlap, depends_on_the_mass_as_it_should) {
+  two_t t;
+  begin(&t, weak, massless);
+  rig_apply(&t.rig, t.a, false, t.b);
+  rig_action(&t.rig, "overlap;mass=-0.3;M=1.3;modes=8;sign-tol=1e-11", -1);
+  double *d = rig_vector(&t.rig);
+  rig_apply(&t.rig, t.a, false, d);
+  for (size_t i = 0; i < rig_reals(&t.rig); i++) t.b[i] = -0.3 * t.a[i] + 1.3 * t.b[i];
+  cr_expect_leq(rig_distance(&t.rig, d, t.b), near);
+  qk_free(d);
+  end(&t);
+}
+
+/* What is handed out is q = (D^-1 - 1) b / (1 - m). */
+static void solve(qk_rig_t *rig, const char *method, qk_prec_t inner, int nslot, double tol) {
+  const double m = 0.2;
+  qk_solver_t *s = rig_solver(rig, method, inner, nslot);
+  double *b = rig_vector(rig), *x = rig_vector(rig), *back = rig_vector(rig);
+  for (int i = 0; i < nslot; i++) {
+    rig_random(rig, 20 + (uint64_t)i, b);
+    rig_import(rig, qk_solver_rhs(s, i), 0, b);
+  }
+  for (int i = 0; i < nslot; i++) rig_must(qk_solver_fill(s, i, tol, 400), method, NULL);
+  rig_run(s);
+  for (int i = 0; i < nslot; i++) {
+    const qk_slot_t *slot = qk_solver_slot(s, i);
+    cr_expect_eq(slot->status, QK_OK, "%s: %s", method, qk_status_text(slot->status));
+    cr_expect_leq(slot->residual, tol);
+    rig_random(rig, 20 + (uint64_t)i, b);
+    rig_export(rig, qk_solver_solution(s, i), 0, x);
+    for (size_t k = 0; k < rig_reals(rig); k++) x[k] = b[k] + (1 - m) * x[k];
+    rig_apply(rig, x, false, back);
+    cr_expect_leq(rig_distance(rig, back, b), tol * 1.01 + 1e-14, "%s", method);
+  }
+  qk_free(back);
+  qk_free(x);
+  qk_free(b);
+  qk_solver_destroy(s);
+}
+
+Test(overlap, is_solved_for_the_propagator) {
+  qk_rig_t rig;
+  rig_open(&rig, NULL, weak, NULL);
+  rig_action(&rig, "overlap;mass=0.2;M=1.3", -1);
+  solve(&rig, "cg", QK_SINGLE, 3, 1e-10);
+  solve(&rig, "cg", QK_DOUBLE, 1, 1e-10);
+  solve(&rig, "gcr", QK_SINGLE, 1, 1e-8);
+  solve(&rig, "bicgstab", QK_SINGLE, 2, 1e-8);
+  rig_close(&rig);
+}
+
+/* ---- the index theorem ----------------------------------------------------------------------- */
+
+/* Constant flux, one quantum in xy and one in zt, for colours of charges 1, -1 and 0: links in x
+ * of angle -2 pi y / L_x L_y, in y from the last y on of 2 pi x / L_x; the same in z and t. */
+static void constant_flux(qk_rig_t *rig) {
+  const int *l = rig->geom.global;
+  const double pi = acos(-1.0);
+  memset(rig->links, 0, (size_t)rig->geom.volume * 72 * sizeof(double));
+  for (int64_t n = 0; n < rig->geom.volume; n++) {
+    const int x[4] = {(int)(n % l[0]), (int)(n / l[0] % l[1]), (int)(n / l[0] / l[1] % l[2]),
+                      (int)(n / l[0] / l[1] / l[2])};
+    double angle[4] = {0};
+    for (int p = 0; p < 4; p += 2) { /* planes xy and zt */
+      const int a = p, b = p + 1;
+      angle[a] = -2 * pi * x[b] / (l[a] * l[b]);
+      if (x[b] == l[b] - 1) angle[b] = 2 * pi * x[a] / l[a];
+    }
+    for (int mu = 0; mu < 4; mu++)
+      for (int c = 0; c < 3; c++) {
+        double *u = rig->links + (size_t)(72 * n + 18 * mu + 8 * c);
+        const double charge = c == 0 ? 1 : c == 1 ? -1 : 0;
+        u[0] = cos(charge * angle[mu]);
+        u[1] = sin(charge * angle[mu]);
+      }
+  }
+}
+
+enum { COLUMNS = 64 };
+
+/* Points at component `component` of sites first .. first + COLUMNS - 1, in the wire order. */
+static void set_points(qk_rig_t *rig, qk_field_t *f, int64_t first, int component) {
+  double *v = rig_vector(rig);
+  for (int k = 0; k < COLUMNS; k++) {
+    memset(v, 0, rig_reals(rig) * sizeof *v);
+    v[(first + k) * 24 + 2 * component] = 1;
+    rig_import(rig, f, k, v);
+  }
+  qk_free(v);
+}
+
+/* 1/2 Tr sgn(H) over the spins of one colour. */
+static double half_trace(qk_rig_t *rig, int colour) {
+  qk_field_t *in, *out;
+  double sum = 0, *v = rig_vector(rig);
+  rig_must(qk_field_create(&rig->dev, QK_SINGLE, COLUMNS, QK_FULL, &in), "field", NULL);
+  rig_must(qk_field_create(&rig->dev, QK_SINGLE, COLUMNS, QK_FULL, &out), "field", NULL);
+  for (int64_t first = 0; first < rig->geom.volume; first += COLUMNS)
+    for (int spin = 0; spin < 4; spin++) {
+      const int component = 3 * spin + colour;
+      set_points(rig, in, first, component);
+      rig_must(rig->op->ops->apply(rig->op, out, in, false, NULL, 0), "D", NULL);
+      for (int k = 0; k < COLUMNS; k++) {
+        rig_export(rig, out, k, v);
+        sum += (spin < 2 ? 1 : -1) * (2 * v[(first + k) * 24 + 2 * component] - 1);
+      }
+    }
+  qk_field_destroy(out);
+  qk_field_destroy(in);
+  qk_free(v);
+  return 0.5 * sum;
+}
+
+Test(overlap, has_the_index_of_constant_flux, .timeout = 200) {
+  qk_rig_t rig;
+  double index[3];
+  rig_open(&rig, NULL, "builtin:unit:4x4x4x4", NULL);
+  constant_flux(&rig);
+  rig_action(&rig, "overlap;mass=0;M=1.4;modes=0;sign-tol=0.0001", 1);
+  for (int c = 0; c < 3; c++) {
+    index[c] = half_trace(&rig, c);
+    cr_expect_leq(fabs(index[c] - round(index[c])), 0.05, "colour %d: %g", c, index[c]);
+  }
+  cr_expect_eq(fabs(round(index[0])), 1, "%g", index[0]);
+  cr_expect_eq(round(index[1]), round(index[0]), "%g %g", index[0], index[1]);
+  cr_expect_eq(round(index[2]), 0, "%g", index[2]);
+  rig_close(&rig);
+}
