@@ -280,6 +280,53 @@ Test(round, what_colour_vectors_do_not_have_is_refused) {
   cr_expect_eq(qk_fill_parse(&m, 4, &colours, &f, &err), QK_OK, "%s", err.text);
 }
 
+static qk_status_t contract_of_colours(size_t columns, Quark__ChannelKind kind, uint32_t sink,
+                                       uint32_t steps, qk_err_t *err) {
+  char *names[12];
+  for (int i = 0; i < 12; i++) names[i] = "/a";
+  Quark__Channel channel = QUARK__CHANNEL__INIT, *list[] = {&channel};
+  Quark__Contraction c = QUARK__CONTRACTION__INIT;
+  Quark__Smearing smear = QUARK__SMEARING__INIT;
+  Quark__Engine__Contract m = QUARK__ENGINE__CONTRACT__INIT;
+  qk_correlate_t correlate;
+  channel.kind = kind;
+  channel.sink = sink;
+  channel.source = 15;
+  c.channel = list;
+  c.n_channel = 1;
+  smear.steps = steps;
+  smear.alpha = 0.1;
+  if (steps > 0) c.sink = &smear;
+  m.contraction = &c;
+  m.shm_a = names;
+  m.n_shm_a = columns;
+  m.dtype_a = QUARK__DTYPE__DTYPE_F64;
+  m.shm_out = "/out";
+  return qk_correlate_parse(&m, DIMS, &colours, &correlate, err);
+}
+
+Test(round, colour_vectors_make_local_mesons_of_three_columns) {
+  const Quark__ChannelKind meson = QUARK__CHANNEL_KIND__CHANNEL_MESON;
+  const struct {
+    size_t columns;
+    Quark__ChannelKind kind;
+    uint32_t sink, steps;
+    const char *words;
+  } bad[] = {{12, meson, 15, 0, "shm_a has 12 names: 3"},
+             {2, meson, 15, 0, "shm_a has 2 names: 3"},
+             {3, meson, 7, 0, "channel[0]: of fields with colour alone"},
+             {3, QUARK__CHANNEL_KIND__CHANNEL_DELTA, 15, 0, "channel[0]: of fields"},
+             {3, meson, 15, 2, "sink: fields with colour alone are not smeared"}};
+  qk_err_t err = {0};
+  cr_expect_eq(contract_of_colours(3, meson, 15, 0, &err), QK_OK, "%s", err.text);
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    err = (qk_err_t){0};
+    cr_expect_neq(contract_of_colours(bad[i].columns, bad[i].kind, bad[i].sink, bad[i].steps, &err),
+                  QK_OK);
+    cr_expect(strstr(err.text, bad[i].words), "%s: %s", bad[i].words, err.text);
+  }
+}
+
 /* ---- work and parity ---- */
 
 Test(round, work_needs_no_tolerance_and_a_solve_does) {
@@ -550,7 +597,7 @@ static void expect_contract_refused(const message_t *m, qk_status_t status, cons
   qk_err_t err = {0};
   static qk_correlate_t c;
   memset(&c, 0, sizeof c);
-  cr_expect_eq(qk_correlate_parse(&m->contract, DIMS, &c, &err), status, "%s", words);
+  cr_expect_eq(qk_correlate_parse(&m->contract, DIMS, &usual, &c, &err), status, "%s", words);
   cr_expect(strstr(err.text, words) != NULL, "'%s' where '%s' was expected", err.text, words);
   cr_expect(c.nchannel == 0 && c.serial == 0, "%s", words);
 }
@@ -560,7 +607,7 @@ Test(round, a_contraction_comes_out_as_it_went_in) {
   static qk_correlate_t c;
   qk_err_t err = {0};
   good_message(&m);
-  cr_assert_eq(qk_correlate_parse(&m.contract, DIMS, &c, &err), QK_OK, "%s", err.text);
+  cr_assert_eq(qk_correlate_parse(&m.contract, DIMS, &usual, &c, &err), QK_OK, "%s", err.text);
   cr_expect(c.serial == 11 && c.nmom == 1 && c.mom[0][0] == 0 && c.origin[3] == 0);
   cr_expect(c.a_double && c.b[0][0] == '\0' && c.sink.steps == 0 && c.nchannel == 1);
   cr_expect(c.channel[0].kind == QK_CHANNEL_MESON && c.channel[0].sink == 15 &&
@@ -577,7 +624,7 @@ Test(round, a_contraction_comes_out_as_it_went_in) {
   m.contraction.n_origin = 4;
   m.origin[3] = 15;
   m.contraction.sink = &m.sink;
-  cr_assert_eq(qk_correlate_parse(&m.contract, DIMS, &c, &err), QK_OK, "%s", err.text);
+  cr_assert_eq(qk_correlate_parse(&m.contract, DIMS, &usual, &c, &err), QK_OK, "%s", err.text);
   cr_expect(c.a_double && !c.b_double && strcmp(c.b[11], "/b") == 0 && strcmp(c.a[0], "/a") == 0);
   cr_expect(c.nchannel == 512 && c.channel[511].kind == QK_CHANNEL_DELTA);
   cr_expect(c.nmom == 128 && c.mom[127][1] == -5 && c.origin[3] == 15 && c.sink.steps == 30);

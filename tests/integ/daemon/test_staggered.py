@@ -1,0 +1,157 @@
+#!/usr/bin/env python3
+"""Staggered fermions through the daemon, judged by numpy: test_staggered.py QUARKD QUARK_ENGINE QUARK_GAUGE RANKS"""
+import sys
+
+import tap
+
+try:
+    import numpy as np
+    from daemon_case import GAUGE, DaemonCase
+    from front_case import State, kill, once_more
+    from front_driver import Client, Daemon, qk
+    from state_case import results_of
+except (ImportError, OSError) as e:
+    tap.skip_all(str(e))
+
+MASS = 0.3
+AXIS = 3, 2, 1, 0  # of x, y, z, t in [t][z][y][x]
+
+
+class Staggered(DaemonCase):
+    """m + D/2 by shifts of whole arrays: signs 1, (-1)^x, (-1)^(x+y), (-1)^(x+y+z), antiperiodic in t."""
+
+    def __init__(self, *programs):
+        super().__init__(*programs)
+        self.lattice = self.links.shape[1:5]
+        t, z, y, x = np.indices(self.lattice)
+        eta = np.ones(self.lattice), (-1.0) ** x, (-1.0) ** (x + y), (-1.0) ** (x + y + z)
+        u = [self.links[mu] * eta[mu][..., None, None] for mu in range(4)]
+        u[3] = u[3] * np.where(t == self.lattice[0] - 1, -1, 1)[..., None, None]
+        self.u = u
+
+    def daemon(self, *options, **more):
+        return Daemon(self.binary, '--action', 'staggered', '--solver', 'cg', '--ranks', self.ranks, *options,
+                      **{'engine': self.engine, 'gauge': GAUGE, 'mass': str(MASS), **more})
+
+    def lasting_engine(self, _):
+        return self.engine
+
+    def field(self, x):
+        return np.asarray(x).reshape(self.lattice + (3,))
+
+    def apply(self, x, dagger=False):
+        x, d = self.field(x), 0
+        for u, axis in zip(self.u, AXIS):
+            ahead = np.einsum('...ab,...b->...a', u, np.roll(x, -1, axis))
+            back = np.roll(np.einsum('...ba,...b->...a', u.conj(), x), 1, axis)
+            d = d + ahead - back
+        return MASS * x + (-0.5 if dagger else 0.5) * d
+
+    def noise(self, seed):
+        rng = np.random.default_rng(seed)
+        n = int(np.prod(self.lattice)) * 3
+        return rng.standard_normal(n) + 1j * rng.standard_normal(n)
+
+    def residual(self, x, b):
+        b = self.field(b)
+        return np.linalg.norm(self.apply(x) - b) / np.linalg.norm(b)
+
+    def point(self, colour, site=(1, 2, 3, 2)):
+        b = np.zeros(self.lattice + (3,), complex)
+        b[site[::-1] + (colour,)] = 1
+        return b
+
+
+def fetch_all(c, n):
+    found = [None] * n
+    for r in c.results(n):
+        assert r.status == 0, r
+        found[r.rhs] = c.fetch(r)
+    return found
+
+
+def solve(c, fields, **more):
+    accepted = c.submit(len(fields), **{'tol': 1e-10, **more})
+    c.upload(accepted, fields)
+    return fetch_all(c, len(fields))
+
+
+@tap.test
+def uploads_are_solved_in_each_precision(case):
+    for precision in 'double', 'single', 'half':
+        with case.daemon('--slots', '3', '--precision', precision) as d, Client(d) as c:
+            setup = d.status().setup
+            assert (setup.action, setup.site_reals, setup.columns) == ('staggered', 6, 3), setup
+            fields = [case.noise(s) for s in range(5)]
+            for x, b in zip(solve(c, fields), fields):
+                assert case.residual(x, b) < 1.01e-10, precision
+            light = [b.astype('complex64') for b in fields[:1]]
+            assert case.residual(solve(c, light, dtype=qk.DTYPE_F32, tol=1e-6)[0].view('complex64'), light[0]) < 3e-6
+
+
+@tap.test
+def parts_of_the_operator_are_those_of_numpy(case):
+    with case.daemon() as d, Client(d) as c:
+        b = case.noise(7)
+        m, adjoint = case.apply(b), case.apply(b, dagger=True)
+        for work, dagger, want in ((qk.WORK_M, False, m), (qk.WORK_M, True, adjoint), (qk.WORK_HOP, False, 2 * (MASS * case.field(b) - m)),
+                                   (qk.WORK_DIAG, False, MASS * case.field(b)), (qk.WORK_DIAG_INVERSE, False, case.field(b) / MASS)):
+            x = case.field(solve(c, [b], work=work, dagger=dagger)[0])
+            assert np.linalg.norm(x - want) < 1e-13 * np.linalg.norm(want), (work, dagger)
+        x = case.field(solve(c, [b], work=qk.WORK_M, normalisation=qk.NORMALISATION_TWICE)[0])
+        assert np.linalg.norm(x - 2 * m) < 1e-13 * np.linalg.norm(m)
+
+
+@tap.test
+def sources_are_those_that_are_asked_for(case):
+    with case.daemon() as d, Client(d) as c:
+        c.submit(3, source=qk.SOURCE_POINT, column=[qk.Column(x=1, y=2, z=3, t=2, colour=i) for i in range(3)], tol=1e-10)
+        for i, x in enumerate(fetch_all(c, 3)):
+            assert case.residual(x, case.point(i)) < 1.01e-10
+        c.submit(1, source=qk.SOURCE_WALL, column=[qk.Column(t=1, colour=2)], tol=1e-10, normalisation=qk.NORMALISATION_TWICE)
+        wall = np.zeros(case.lattice + (3,), complex)
+        wall[1, ..., 2] = 1
+        assert case.residual(2 * fetch_all(c, 1)[0], wall) < 1.01e-10
+        noise = [qk.Column(seed=5, t=-1, spin=-1, colour=-1)]
+        c.submit(1, source=qk.SOURCE_Z4, column=noise, work=qk.WORK_SMEAR)
+        b = fetch_all(c, 1)[0]
+        assert np.allclose(np.abs(b.real), 0.5 ** 0.5) and np.allclose(np.abs(b.imag), 0.5 ** 0.5) and abs(b.mean()) < 0.1
+        c.submit(1, source=qk.SOURCE_Z4, column=noise, tol=1e-10)
+        assert case.residual(fetch_all(c, 1)[0], b) < 1.01e-10
+
+
+@tap.test
+def a_pion_is_the_norm_of_its_columns(case):
+    """And a0 and a4 have their signs; a correlator of two propagators is that of their product."""
+    with case.daemon() as d, Client(d) as c:
+        accepted = c.submit(3, source=qk.SOURCE_POINT, column=[qk.Column(x=1, y=2, z=3, t=2, colour=i) for i in range(3)], tol=1e-12, sink=qk.SINK_KEEP)
+        norms = 0
+        for r in c.results(3):
+            assert r.status == 0, r
+            norms = norms + (np.abs(case.field(c.fetch(r))) ** 2).sum(-1)
+        channels = [qk.Channel(kind=qk.CHANNEL_MESON, sink=n, source=n) for n in (15, 0, 7, 1)]
+        c.contract(accepted.request, channel=channels, origin=[1, 2, 3, 2])
+        r = c.expect('result')
+        assert r.status == 0, r
+        got = c.fetch(r).view(complex).reshape(4, -1)
+        t, z, y, x = np.indices(case.lattice)
+        signs = 1, (-1.0) ** (x + y + z + t), -(-1.0) ** (x + y + z), (-1.0) ** (x - 1)
+        for found, sign in zip(got, signs):
+            want = np.roll((norms * sign).sum((1, 2, 3)), -2)
+            assert np.allclose(found, want, rtol=1e-12, atol=1e-12 * np.abs(want).max()), (found, want)
+
+
+@tap.test
+def a_killed_quarkd_loses_nothing(case):
+    more = dict(source=qk.SOURCE_POINT, column=[qk.Column(x=1, y=2, z=3, t=2, colour=i) for i in range(3)], tol=1e-10)
+    with State(case) as state:
+        with state.daemon('--slots', '1') as d, Client(d) as c:
+            c.submit(3, **more)
+            kill(d)
+        with state.daemon('--slots', '1') as d, Client(d, c.client_id) as c2:
+            once_more(c2, 3, 1, **more)
+            for r in results_of(c2, 1, 3):
+                assert r.status == 0 and case.residual(c2.fetch(r), case.point(r.rhs)) < 1.01e-10
+
+
+tap.run(Staggered(*sys.argv[1:]))
