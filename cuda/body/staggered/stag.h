@@ -20,27 +20,28 @@ enum stag_mode {
   STAG_MASKED /* hops are left out */
 };
 
-template <class SITES, class S, bool LONG, stag_mode MODE> struct stag_body {
+/* N: lanes of one site that share the links, at[0] to at[N-1]. */
+template <class SITES, class S, bool LONG, stag_mode MODE, int N = 1> struct stag_body {
   using R = real<S>;
   using L = lanes<R>;
 
   const qk_stag_args_t &a;
   const stag_numbers<R> &num;
-  const SITES &at;
+  const SITES *at;
   int parity; /* of the sites written */
 
   /* Where the sites of a parity start in fields, and in links. */
   QK_HD int base(int p) const { return a.out_parity == QK_FULL && p == 1 ? a.lat.vcb : 0; }
   QK_HD int full_base(int p) const { return p == 1 ? a.lat.vcb : 0; }
 
-  template <int MU, int SIGN, int REACH> QK_PART void hop(L *sum) const {
+  template <int MU, int SIGN, int REACH> QK_PART void hop(L (*sum)[colour_reals]) const {
     if (MODE == STAG_MASKED && a.hops != 0 && !(a.hops >> (2 * MU + (SIGN < 0)) & 1)) return;
     constexpr int depth = LONG ? QK_STAG_REACH : 1;
     const int from = 1 - parity;
-    auto to = at.template reach<MU, SIGN, REACH>(a.lat);
+    auto to = at->template reach<MU, SIGN, REACH>(a.lat);
     typename SITES::template weight<R> c = SITES::template weight_of<R>(0xff, -SIGN * num.c_hop);
     if (MODE == STAG_MASKED && a.block[MU] != 0) {
-      const auto stay = at.template stays<MU, SIGN, REACH>(a.lat, a.block[MU], to);
+      const auto stay = at->template stays<MU, SIGN, REACH>(a.lat, a.block[MU], to);
       if (SITES::none(stay)) return;
       c = SITES::template weight_of<R>(stay, -SIGN * num.c_hop);
     }
@@ -49,22 +50,30 @@ template <class SITES, class S, bool LONG, stag_mode MODE> struct stag_body {
         spinor_of<S>(a.in),
         MODE == STAG_WHOLE ? spinor<S>{} : ghosts_of<S>(a.ghost[MU][SIGN > 0], a.turns, 0),
         base(from), depth, a.out_parity == QK_FULL ? from * depth : 0};
-    L psi[colour_reals], r[6];
-    scale_of<S> scale;
-    at.template colours<MU, SIGN, S>(colours, a.lat, to, psi, scale);
+    L psi[N][colour_reals], r[N][6];
+    scale_of<S> scale[N];
+    QK_UNROLL
+    for (int n = 0; n < N; n++)
+      at[n].template colours<MU, SIGN, S>(colours, a.lat, to, psi[n], scale[n]);
     const qk_links_t &links = REACH > 1 ? a.links.naik : a.links.fat;
-    const auto times = [&](const auto &u) { link_times_row<(SIGN < 0)>(u, psi, r); };
+    const auto times = [&](const auto &u) {
+      QK_UNROLL
+      for (int n = 0; n < N; n++) link_times_row<(SIGN < 0)>(u, psi[n], r[n]);
+    };
     if constexpr (SIGN > 0) {
-      at.template with_own_link<MU, S>((const S *)links.data, full_base(parity), times);
+      at->template with_own_link<MU, S>((const S *)links.data, full_base(parity), times);
     } else {
       const void *behind = REACH > 1 ? a.links.behind_long[MU] : a.links.behind[MU];
       const stag_link_source<S> source = {(const S *)links.data, (const S *)behind, full_base(from),
                                           from * REACH};
-      at.template with_link_behind<MU, REACH, S>(source, a.lat, to, times);
+      at->template with_link_behind<MU, REACH, S>(source, a.lat, to, times);
     }
-    const auto factor = c * scale;
     QK_UNROLL
-    for (int k = 0; k < 6; k++) sum[k] = sum[k] + factor * r[k];
+    for (int n = 0; n < N; n++) {
+      const auto factor = c * scale[n];
+      QK_UNROLL
+      for (int k = 0; k < 6; k++) sum[n][k] = sum[n][k] + factor * r[n][k];
+    }
   }
 
   /* The compiler is told that nothing is beyond an edge. */
@@ -74,7 +83,7 @@ template <class SITES, class S, bool LONG, stag_mode MODE> struct stag_body {
   }
   template <class T> static QK_HD T on_this_rank(const T &to) { return to; }
 
-  template <int MU> QK_HD void hops(L *sum) const {
+  template <int MU> QK_HD void hops(L (*sum)[colour_reals]) const {
     hop<MU, 1, 1>(sum);
     hop<MU, -1, 1>(sum);
     if constexpr (LONG) {
@@ -83,28 +92,36 @@ template <class SITES, class S, bool LONG, stag_mode MODE> struct stag_body {
     }
   }
 
-  QK_PART void add_own(const qk_spinor_t &f, R c, L *sum) const {
+  QK_PART void add_own(int n, const qk_spinor_t &f, R c, L *sum) const {
     L psi[colour_reals];
     scale_of<S> scale;
-    at.template own_colours<S>(spinor_of<S>(f), base(parity), psi, scale);
+    at[n].template own_colours<S>(spinor_of<S>(f), base(parity), psi, scale);
     const auto k = scale * c;
     QK_UNROLL
     for (int i = 0; i < 6; i++) sum[i] = sum[i] + k * psi[i];
   }
 
-  QK_HD void run() const {
-    L sum[colour_reals];
+  static QK_HD void clear(L *sum) {
     QK_UNROLL
     for (int i = 0; i < colour_reals; i++) sum[i] = L{};
+  }
+
+  QK_HD void run() const {
+    L sum[N][colour_reals];
+    QK_UNROLL
+    for (int n = 0; n < N; n++) clear(sum[n]);
     if (num.c_hop != 0) {
       hops<0>(sum);
       hops<1>(sum);
       hops<2>(sum);
       hops<3>(sum);
     }
-    if (num.c_x != 0) add_own(a.x, num.c_x, sum);
-    if (num.c_y != 0) add_own(a.y, num.c_y, sum);
-    at.template put_colours<S>(spinor_of<S>(a.out), base(parity), sum);
+    QK_UNROLL
+    for (int n = 0; n < N; n++) {
+      if (num.c_x != 0) add_own(n, a.x, num.c_x, sum[n]);
+      if (num.c_y != 0) add_own(n, a.y, num.c_y, sum[n]);
+      at[n].template put_colours<S>(spinor_of<S>(a.out), base(parity), sum[n]);
+    }
   }
 };
 

@@ -18,7 +18,7 @@ template <class S, bool LONG> void stag_as(const qk_stag_args_t &a) {
       const site_pos here = site_at(a.lat, w, n);
       for (int tile = 0; tile < a.out.ntile; tile++) {
         const stag_one at = stag_one::with_lane(here, a.out.ntile, tile, 0);
-        stag_body<stag_one, S, LONG, STAG_MASKED>{a, num, at, here.parity}.run();
+        stag_body<stag_one, S, LONG, STAG_MASKED>{a, num, &at, here.parity}.run();
       }
     }
     return;
@@ -28,7 +28,7 @@ template <class S, bool LONG> void stag_as(const qk_stag_args_t &a) {
   for (int n = 0; n < w.nwork; n += QK_TILE) {
     stag_eight at;
     for (int l = 0; l < QK_TILE; l++) at.at[l] = site_at(a.lat, w, n + l);
-    stag_body<stag_eight, S, LONG, STAG_MASKED>{a, num, at, at.at[0].parity}.run();
+    stag_body<stag_eight, S, LONG, STAG_MASKED>{a, num, &at, at.at[0].parity}.run();
   }
 }
 

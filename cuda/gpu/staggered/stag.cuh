@@ -1,7 +1,7 @@
 /*
  * gpu/staggered/stag.cuh: launches of the staggered hop for one storage type. Each stag_*.cu
  * instantiates it for its type. The arguments have been checked (stag_args.h). A thread has one
- * lane (place.cuh).
+ * lane (place.cuh), or several of one site.
  */
 #ifndef QK_CUDA_GPU_STAG_CUH
 #define QK_CUDA_GPU_STAG_CUH
@@ -13,7 +13,15 @@ namespace QK_NS {
 
 /* Blocks of hop_threads that should be resident on a multiprocessor: registers for loads in flight
  * against threads to hide latency. */
-template <class S> constexpr int stag_resident = sizeof(S) == 8 ? 4 : 6;
+template <class S, int N>
+constexpr int stag_resident = sizeof(S) == 8 ? (N > 1 ? 3 : 4)
+                              : N == 1       ? 6
+                              : N == 2       ? 5
+                                             : 4;
+
+/* Of right-hand sides that fill tiles a thread has several, `apart` from each other, whose links it
+ * loads once; four threads in a row load 64 contiguous bytes of a site. */
+constexpr int stag_apart = 4;
 
 template <class S> struct stag_job {
   qk_stag_args_t a;
@@ -27,14 +35,21 @@ struct stag_pack_job {
   thread_layout threads;
 };
 
-template <class S, bool LONG, stag_mode MODE>
-__global__ void __launch_bounds__(hop_threads, stag_resident<S>)
+template <class S, bool LONG, stag_mode MODE, int N>
+__global__ void __launch_bounds__(hop_threads, stag_resident<S, N>)
     stag_kernel(const __grid_constant__ stag_job<S> job) {
   const thread_place p = job.threads.place(blockIdx.x, threadIdx.x);
   if (p.n >= job.sites.nwork) return;
   const site_pos here = site_at(job.a.lat, job.sites, p.n);
-  const stag_one at = stag_one::with_lane(here, job.a.out.ntile, p.tile, p.lane);
-  stag_body<stag_one, S, LONG, MODE>{job.a, job.num, at, here.parity}.run();
+  const int column = p.tile * QK_TILE + p.lane, k = column % stag_apart;
+  const int first = N == 1 ? column : (column - k) * N + k;
+  stag_one at[N];
+  QK_UNROLL
+  for (int n = 0; n < N; n++) {
+    const int c = first + n * stag_apart;
+    at[n] = stag_one::with_lane(here, job.a.out.ntile, c / QK_TILE, c % QK_TILE);
+  }
+  stag_body<stag_one, S, LONG, MODE, N>{job.a, job.num, at, here.parity}.run();
 }
 
 /* blockIdx.y: 2 * mu + ahead */
@@ -57,29 +72,46 @@ inline walk stag_walk(const qk_stag_args_t &a) {
   return w;
 }
 
-template <class S, bool LONG> void stag_start(const stag_job<S> &job, cudaStream_t stream) {
-  const unsigned blocks = blocks_for(job.sites.nwork, job.threads);
-  switch (stag_mode_of(job.a)) {
+template <class S, bool LONG, stag_mode MODE, int N>
+void stag_start(const qk_stag_args_t &a, const walk &sites, cudaStream_t stream) {
+  const thread_layout threads = N == 1
+                                    ? layout_of(a.out, sites.nwork)
+                                    : thread_layout{divider_by(a.out.nrhs / (stag_apart * N)), 2};
+  const stag_job<S> job = {a, stag_numbers_of<real<S>>(a), sites, threads};
+  stag_kernel<S, LONG, MODE, N><<<blocks_for(sites.nwork, threads), hop_threads, 0, stream>>>(job);
+}
+
+/* Double has registers for two at most; in half four were slower (docs/performance.md). */
+template <class S, bool LONG, stag_mode MODE>
+void stag_choose(const qk_stag_args_t &a, const walk &sites, cudaStream_t stream) {
+  const bool fits = (int64_t)sites.nwork * a.out.nrhs / stag_apart <= INT32_MAX;
+  if constexpr (sizeof(S) == 4)
+    if (fits && a.out.nrhs % (4 * stag_apart) == 0)
+      return stag_start<S, LONG, MODE, 4>(a, sites, stream);
+  if (fits && a.out.nrhs % (2 * stag_apart) == 0)
+    return stag_start<S, LONG, MODE, 2>(a, sites, stream);
+  stag_start<S, LONG, MODE, 1>(a, sites, stream);
+}
+
+template <class S, bool LONG>
+void stag_any(const qk_stag_args_t &a, const walk &sites, cudaStream_t stream) {
+  switch (stag_mode_of(a)) {
   case STAG_WHOLE:
-    stag_kernel<S, LONG, STAG_WHOLE><<<blocks, hop_threads, 0, stream>>>(job);
-    break;
+    return stag_choose<S, LONG, STAG_WHOLE>(a, sites, stream);
   case STAG_SPLIT:
-    stag_kernel<S, LONG, STAG_SPLIT><<<blocks, hop_threads, 0, stream>>>(job);
-    break;
+    return stag_choose<S, LONG, STAG_SPLIT>(a, sites, stream);
   case STAG_MASKED:
-    stag_kernel<S, LONG, STAG_MASKED><<<blocks, hop_threads, 0, stream>>>(job);
-    break;
+    return stag_start<S, LONG, STAG_MASKED, 1>(a, sites, stream);
   }
 }
 
 template <class S> qk_status_t stag_launch(qk_ops_ctx_t *ctx, const qk_stag_args_t &a) {
   const walk sites = stag_walk(a);
-  const stag_job<S> job = {a, stag_numbers_of<real<S>>(a), sites, layout_of(a.out, sites.nwork)};
   cudaStream_t stream = qk_gpu(ctx)->stream[0];
   if (a.links.naik.data != nullptr)
-    stag_start<S, true>(job, stream);
+    stag_any<S, true>(a, sites, stream);
   else
-    stag_start<S, false>(job, stream);
+    stag_any<S, false>(a, sites, stream);
   return qk_gpu_launched(ctx, "stag");
 }
 
