@@ -229,6 +229,11 @@ static const qk_param_t hisq[] = {
     {.key = 0},
 };
 
+static bool sign_fits(const char *word, char why[QK_WHY]) {
+  if (strcmp(word, "chebyshev") == 0 || strcmp(word, "zolotarev") == 0) return true;
+  return qk_refuse(why, "sign = %.40s: must be chebyshev or zolotarev", word);
+}
+
 static const qk_param_t overlap[] = {
     {.key = "mass",
      .type = QK_PARAM_REAL,
@@ -255,6 +260,14 @@ static const qk_param_t overlap[] = {
      .most = 1e-2,
      .otherwise = "1e-10",
      .help = "largest error of the sign function"},
+    {.key = "sign",
+     .type = QK_PARAM_WORD,
+     .least = 1,
+     .most = QK_PARAM_WORD_MAX,
+     .otherwise = "chebyshev",
+     .help = "what makes it beside the eigenvectors: chebyshev, a polynomial; zolotarev, partial "
+             "fractions by multi-shift CG, one right-hand side at a time",
+     .fits = sign_fits},
     LINKS,
     {.key = 0},
 };

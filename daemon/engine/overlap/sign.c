@@ -7,6 +7,7 @@
 #include "daemon/base/mem.h"
 #include "daemon/engine/eigen/lanczos.h"
 #include "daemon/engine/lattice/peers.h"
+#include "daemon/engine/overlap/fractions.h"
 #include "daemon/engine/overlap/series.h"
 
 /* Steps of Clenshaw's recursion whose coefficients go to the device together, two each. */
@@ -23,10 +24,15 @@ struct qk_sign {
   int nblock;
   qk_field_t **single; /* the same in single; NULL: not wanted */
   qk_series_t series[QK_PRECS];
+  qk_fractions_t *fractions; /* in their place, or NULL */
   double least;
   /* (v_i, in_j) [8 nblock][QK_MAX_RHS]; [STEPS][2][QK_MAX_RHS]: complex, on the device and here */
   double *c, *c_host, *step, *step_host;
 };
+
+static double tol_of(const qk_sign_params_t *p, qk_prec_t prec) {
+  return prec == QK_DOUBLE ? p->tol : fmax(p->tol, single_tol);
+}
 
 /* ---- calls of an iteration ------------------------------------------------------------------- */
 
@@ -133,9 +139,8 @@ static void load_steps(const qk_sign_t *s, const qk_series_t *p, int top, int nr
   move(s, s->step, s->step_host, (size_t)(to - s->step_host), QK_COPY_TO_DEVICE);
 }
 
-/* p(D^+ D) u in one of b, which is returned; t is work. */
-static qk_field_t *apply_series(const qk_sign_t *s, const qk_field_t *u, qk_field_t *b[2],
-                                qk_field_t *t) {
+/* b[0] = p(D^+ D) u; b[1] and t are work. */
+static void apply_series(const qk_sign_t *s, const qk_field_t *u, qk_field_t *b[2], qk_field_t *t) {
   const qk_series_t *p = &s->series[u->v.prec];
   const int nrhs = u->v.nrhs;
   zero(s, b[0]);
@@ -154,7 +159,6 @@ static qk_field_t *apply_series(const qk_sign_t *s, const qk_field_t *u, qk_fiel
     kernel(s, t, before, false, NULL, 1);
     kernel(s, now, t, true, now, factor_of(p, k));
   }
-  return b[0];
 }
 
 /* ---- V --------------------------------------------------------------------------------------- */
@@ -193,7 +197,11 @@ static void apply_v(const qk_sign_t *s, qk_field_t *out, const qk_field_t *in) {
   qk_field_t *u = take(s, in), *t = take(s, in), *b[2] = {take(s, in), take(s, in)};
   blas(s, QK_BLAS_COPY, u, in);
   project(s, u);
-  kernel(s, out, apply_series(s, u, b, t), false, NULL, 1);
+  if (s->fractions)
+    qk_fractions_apply(s->fractions, 0.25 * tol_of(&s->p, in->v.prec), b[0], u);
+  else
+    apply_series(s, u, b, t);
+  kernel(s, out, b[0], false, NULL, 1);
   add_projected(s, out, t);
   release(s, b[1]);
   release(s, b[0]);
@@ -215,10 +223,6 @@ void qk_sign_apply(qk_sign_t *s, qk_field_t *out, const qk_field_t *in, bool dag
 }
 
 /* ---- creation -------------------------------------------------------------------------------- */
-
-static double tol_of(const qk_sign_params_t *p, qk_prec_t prec) {
-  return prec == QK_DOUBLE ? p->tol : fmax(p->tol, single_tol);
-}
 
 /* One vector more than are projected: its eigenvalue is the bound of the others. */
 static qk_lanczos_params_t lanczos_of(const qk_sign_params_t *p) {
@@ -248,6 +252,16 @@ static qk_status_t find_vectors(qk_sign_t *s, qk_err_t *err) {
   e->nblock = s->nblock;
   s->least = margin * fabs(e->value[s->p.modes]);
   return QK_OK;
+}
+
+static qk_status_t make_fractions(qk_sign_t *s, qk_err_t *err) {
+  qk_zolotarev_t z;
+  if (qk_zolotarev_init(s->least, s->p.norm, 0.5 * s->p.tol, &z) == QK_OK)
+    return qk_fractions_create(s->p.d, &z, &s->fractions, err);
+  return qk_fail(err, QK_TOO_LARGE,
+                 "modes = %d: eigenvalues of H from %.5g on are left, and partial fractions are "
+                 "made from %.5g on; project more modes",
+                 s->p.modes, s->least, s->p.norm / QK_ZOLOTAREV_RATIO_MAX);
 }
 
 static qk_status_t make_series(qk_sign_t *s, qk_err_t *err) {
@@ -334,14 +348,15 @@ static qk_status_t try_square(qk_sign_t *s, qk_err_t *err) {
 static void tell(const qk_sign_t *s) {
   const double *value = s->eigen->value;
   if (qk_comm_rank(s->dev->geom->comm) != 0) return;
-  qk_info("overlap",
-          "sgn(H): %d eigenvectors, |h| = %.5g to %.5g, polynomial of order %d from there",
-          s->p.modes, fabs(value[0]), fabs(value[s->p.modes]), s->series[QK_DOUBLE].order);
+  qk_info("overlap", "sgn(H): %d eigenvectors, |h| = %.5g to %.5g, from there on %s of order %d",
+          s->p.modes, fabs(value[0]), fabs(value[s->p.modes]),
+          s->fractions ? "partial fractions" : "a polynomial",
+          s->fractions ? qk_fractions_count(s->fractions) : s->series[QK_DOUBLE].order);
 }
 
 /* May fail on one rank alone. */
 static qk_status_t make_parts(qk_sign_t *s, qk_err_t *err) {
-  qk_status_t status = make_series(s, err);
+  qk_status_t status = s->p.zolotarev ? QK_OK : make_series(s, err);
   if (status != QK_OK) return status;
   status = make_room(s);
   return status == QK_OK ? make_single(s) : status;
@@ -351,6 +366,7 @@ static qk_status_t make(qk_sign_t *s, qk_err_t *err) {
   qk_status_t status = find_vectors(s, err);
   if (status != QK_OK) return status;
   status = qk_comm_agree(s->dev->geom->comm, make_parts(s, err), err);
+  if (status == QK_OK && s->p.zolotarev) status = make_fractions(s, err);
   if (status != QK_OK) return status;
   tell(s);
   return try_square(s, err);
@@ -384,6 +400,7 @@ void qk_sign_destroy(qk_sign_t *s) {
   for (int b = s->nblock - 1; b >= 0 && s->single; b--) qk_field_destroy(s->single[b]);
   qk_free(s->single);
   for (int p = 0; p < QK_PRECS; p++) qk_series_fini(&s->series[p]);
+  qk_fractions_destroy(s->fractions);
   qk_eigen_destroy(s->eigen);
   qk_free(s);
 }
@@ -391,7 +408,9 @@ void qk_sign_destroy(qk_sign_t *s) {
 /* ---- what it is ------------------------------------------------------------------------------ */
 
 int64_t qk_sign_cost(const qk_sign_t *s, qk_prec_t prec) {
-  return 2 * (int64_t)s->series[prec].order + 1;
+  const double norm = s->p.norm,
+               order = qk_series_order(s->least * s->least, norm * norm, tol_of(&s->p, prec));
+  return 2 * (int64_t)order + 1;
 }
 
 int qk_sign_values(const qk_sign_t *s, const double **value) {
@@ -414,11 +433,13 @@ int64_t qk_sign_bytes(const qk_lattice_t *lat, const qk_sign_params_t *params, b
   int64_t block = 0;
   for (int p = 0; p < QK_PRECS; p++)
     if (params->want[p]) block += (int64_t)qk_field_bytes(&geom, (qk_prec_t)p, B, QK_FULL);
-  const int64_t kept = nblock * block + (int64_t)(c_bytes(nblock) + step_bytes());
+  const int64_t fractions =
+      params->zolotarev ? qk_fractions_bytes(&geom, qk_zolotarev_most(0.5 * params->tol)) : 0;
+  const int64_t kept = nblock * block + (int64_t)(c_bytes(nblock) + step_bytes()) + fractions;
   if (!making) return kept;
   const qk_lanczos_params_t p = lanczos_of(params);
   const int64_t trying =
-      (3 + QK_SIGN_FIELDS) * (int64_t)qk_field_bytes(&geom, QK_DOUBLE, 1, QK_FULL);
+      (3 + QK_SIGN_FIELDS + QK_SIGN_SINGLE) * (int64_t)qk_field_bytes(&geom, QK_DOUBLE, 1, QK_FULL);
   const int64_t finding = qk_lanczos_bytes(&geom, QK_FULL, &p);
   return finding > kept + trying ? finding - kept : trying;
 }

@@ -6,8 +6,9 @@
  *   V in = gamma_5 sum_i sgn(h_i) v_i (v_i, in) + D p(D^+ D) (in - sum_i v_i (v_i, in))
  *
  * with the lowest eigenvectors H v_i = h_i v_i and a Chebyshev series p of x^(-1/2) (series.h) from
- * the first |h| that is not among them to the norm of D, by Clenshaw's recursion. So
- * |V in - exact| is at most tol |in|, but for rounding: in single about 1e-5.
+ * the first |h| that is not among them to the norm of D, by Clenshaw's recursion; or with Zolotarev's
+ * partial fractions in its place (fractions.h). So |V in - exact| is at most tol |in|, but for
+ * rounding: in single about 1e-5.
  *
  * The bound below is what Lanczos has found, less a margin. If it is wrong, V is not unitary: its
  * maker tries sgn(H)^2 on noise, and each application in double compares |V in| with |in|. Either
@@ -15,7 +16,8 @@
  *
  * Shapes: full fields, blocks of up to QK_MAX_RHS right-hand sides, double and single as far as D
  * is held. Memory: qk_sign_bytes; work fields: QK_SIGN_FIELDS like `in`. Cost of an application:
- * 2 order + 1 applications of D, and two passes over the vectors. Collective but for bytes.
+ * 2 order + 1 applications of D (of partial fractions about as many), and two passes over the
+ * vectors. Collective but for bytes.
  */
 #ifndef QK_ENGINE_OVERLAP_SIGN_H
 #define QK_ENGINE_OVERLAP_SIGN_H
@@ -24,13 +26,14 @@
 #include "daemon/engine/operator/operator.h"
 
 /* Work fields of an application, beside those of D. */
-enum { QK_SIGN_FIELDS = 5 };
+enum { QK_SIGN_FIELDS = 5, QK_SIGN_SINGLE = 2 }; /* SINGLE: of one right-hand side, in double */
 
 typedef struct qk_sign_params {
   qk_operator_t *d; /* borrowed: D, which holds double; M^+ = gamma_5 M gamma_5 */
   double norm;      /* |D| is at most that */
   int modes;        /* eigenvectors that are projected */
   double tol;
+  bool zolotarev;           /* partial fractions, not the series */
   bool want[QK_PRECS];      /* double and, where D holds it, single */
   qk_progress_fn *progress; /* phase "eigenvectors"; NULL: nobody listens */
   void *arg;
@@ -47,14 +50,14 @@ void qk_sign_destroy(qk_sign_t *sign); /* NULL-safe */
 /* out = V in, or V^+ in; out is not in. A call of an iteration (device.h). */
 void qk_sign_apply(qk_sign_t *sign, qk_field_t *out, const qk_field_t *in, bool dagger);
 
-/* Applications of D in one of V. */
+/* Applications of D in one of V, about. */
 int64_t qk_sign_cost(const qk_sign_t *sign, qk_prec_t prec);
 /* Eigenvalues of H that are projected, by modulus; how many. */
 int qk_sign_values(const qk_sign_t *sign, const double **value);
 /* The modulus from which on the series is good. */
 double qk_sign_least(const qk_sign_t *sign);
 
-/* Device bytes on this rank; making: the most beside them while it is created, work fields too. */
+/* Device bytes on this rank, of partial fractions at most; making: the most beside them while it is created, work fields too. */
 int64_t qk_sign_bytes(const qk_lattice_t *lat, const qk_sign_params_t *params, bool making);
 
 #endif

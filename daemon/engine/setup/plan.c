@@ -13,7 +13,8 @@ enum { LINK_SITE_BYTES = 4 * 18 * 8, TERM_SITE_BYTES = 72 * 8 };
 enum { WORK_FIELDS = 16 };
 /* Buffers that are worth more than the single-RHS solver: without any, slots wait for fields. */
 enum { STAGING_FEW = 2 };
-enum { DENSE_FIELDS = 6 }; /* of an application of an M that connects all sites */
+/* Of an application of an M that connects all sites: like its argument; of one column in double. */
+enum { DENSE_FIELDS = 6, DENSE_SINGLE = 2 };
 enum { PARTS_FIELDS = 3 }; /* source, result, room (serve/works.c) */
 
 static int64_t wire_site_bytes(const qk_geom_t *geom) {
@@ -150,8 +151,9 @@ static int64_t solver_bytes(const qk_plan_input_t *in, const qk_geom_t *geom, in
 
 /* The same (below) where M connects all sites. */
 static int64_t dense_work(const qk_plan_input_t *in, const qk_geom_t *geom, int nslot, int beside) {
-  const int64_t updating = (2 * beside + 2 + DENSE_FIELDS) * field(geom, QK_DOUBLE, 1, QK_FULL);
-  return max(updating, DENSE_FIELDS * field(geom, in->inner, nslot, QK_FULL));
+  const int64_t full = field(geom, QK_DOUBLE, 1, QK_FULL);
+  const int64_t applying = DENSE_FIELDS * field(geom, in->inner, nslot, QK_FULL);
+  return max((2 * beside + 2 + DENSE_FIELDS) * full, applying) + DENSE_SINGLE * full;
 }
 
 /* Its work fields; what is not reserved at the same time shares their room. While slots begin or

@@ -7,6 +7,7 @@
 #include "daemon/engine/lattice/scalars.h"
 #include "daemon/engine/overlap/series.h"
 #include "daemon/engine/overlap/sign.h"
+#include "daemon/engine/overlap/zolotarev.h"
 #include "tests/support/rig.h"
 #include "tests/support/values.h"
 
@@ -51,6 +52,53 @@ Test(series, of_an_interval_that_is_too_wide_is_refused) {
   qk_series_t s;
   cr_expect_eq(qk_series_init(1e-8, 40, 1e-10, &s), QK_TOO_LARGE);
   cr_expect_eq(qk_series_init(2, 1, 1e-10, &s), QK_TOO_LARGE);
+}
+
+/* ---- partial fractions ------------------------------------------------------------------------ */
+
+Test(zolotarev, is_as_near_as_asked_for_and_alternates) {
+  static const double ratio[] = {2, 10, 100, 1900}, tol[] = {1e-2, 1e-6, 1e-11};
+  for (int i = 0; i < 4; i++)
+    for (int k = 0; k < 3; k++) {
+      qk_zolotarev_t z;
+      double worst = 0;
+      int turns = 0;
+      bool above = false;
+      cr_assert_eq(qk_zolotarev_init(0.3, 0.3 * ratio[i], tol[k], &z), QK_OK);
+      for (int n = 0; n <= 40000; n++) {
+        const double off = qk_zolotarev_value(&z, 0.3 * pow(ratio[i], n / 40000.0)) - 1;
+        worst = fmax(worst, fabs(off));
+        if (n > 0 && (off > 0) != above) turns++;
+        above = off > 0;
+      }
+      cr_expect_leq(worst, tol[k] * (1 + 1e-3), "%g, %g", ratio[i], tol[k]);
+      cr_expect_leq(fabs(worst - z.error), 1e-3 * z.error + 1e-14, "%g, %g", ratio[i], tol[k]);
+      cr_expect_leq(z.n, qk_zolotarev_most(tol[k]));
+      /* the best one goes from one extremum to the other 2 n times */
+      if (z.error > 1e-10) cr_expect_eq(turns, 2 * z.n, "%g, %g: %d", ratio[i], tol[k], turns);
+      cr_expect(fabs(qk_zolotarev_value(&z, -0.4) + qk_zolotarev_value(&z, 0.4)) < 1e-15);
+    }
+}
+
+Test(zolotarev, is_what_another_program_has) { /* hep-lat/0202025 by scipy's elliptic functions */
+  static const double want[7][2] = {
+      {0.16186014484712014, 0.015213537388548696}, {0.22385439269003715, 0.1740519058725491},
+      {0.37375382542520175, 0.76025337119655745},  {0.68391382322886263, 2.7999999999999878},
+      {1.3765288663481474, 10.312351509419257},    {3.6011803283042521, 45.044034195986711},
+      {29.789811139708288, 515.33051122603263}};
+  qk_zolotarev_t z;
+  cr_assert_eq(qk_zolotarev_init(0.4, 7, 1e-6, &z), QK_OK);
+  cr_assert_eq(z.n, 7);
+  for (int j = 0; j < 7; j++) {
+    cr_expect_leq(fabs(z.r[j] / want[j][0] - 1), 1e-12);
+    cr_expect_leq(fabs(z.q[j] / want[j][1] - 1), 1e-12);
+  }
+}
+
+Test(zolotarev, of_an_interval_that_is_too_wide_is_refused) {
+  qk_zolotarev_t z;
+  cr_expect_eq(qk_zolotarev_init(1, 2001, 1e-6, &z), QK_TOO_LARGE);
+  cr_expect_eq(qk_zolotarev_init(2, 1, 1e-6, &z), QK_TOO_LARGE);
 }
 
 /* ---- vectors on the host --------------------------------------------------------------------- */
@@ -139,7 +187,7 @@ Test(overlap, sign_of_h_commutes_with_it) {
 }
 
 /* What is projected and what the series does is the same function. */
-Test(overlap, sign_of_h_does_not_depend_on_the_number_of_modes) {
+Test(overlap, sign_of_h_does_not_depend_on_how_it_is_made) {
   two_t t;
   begin(&t, weak, massless);
   rig_apply(&t.rig, t.a, false, t.b);
@@ -150,12 +198,31 @@ Test(overlap, sign_of_h_does_not_depend_on_the_number_of_modes) {
   rig_action(&t.rig, "overlap;mass=0;M=1.3;modes=43;sign-tol=1e-11", -1);
   rig_apply(&t.rig, t.a, false, other);
   cr_expect_leq(rig_distance(&t.rig, other, t.b), near);
+  rig_action(&t.rig, "overlap;mass=0;M=1.3;modes=8;sign-tol=1e-11;sign=zolotarev", -1);
+  rig_apply(&t.rig, t.a, false, other);
+  cr_expect_leq(rig_distance(&t.rig, other, t.b), near);
   rig_action(&t.rig, "overlap;mass=0;M=1.3;modes=8;sign-tol=0.0001", -1);
   rig_apply(&t.rig, t.a, false, other);
   cr_expect_leq(rig_distance(&t.rig, other, t.b), 1e-4);
   cr_expect_gt(rig_distance(&t.rig, other, t.b), 1e-8);
   qk_free(other);
   end(&t);
+}
+
+/* How many there are is known when eigenvalues are. */
+Test(overlap, partial_fractions_take_no_more_memory_than_planned) {
+  qk_rig_t rig;
+  rig_open(&rig, NULL, weak, NULL);
+  const int64_t before = (int64_t)rig.dev.ops->allocated(rig.dev.ctx);
+  qk_action_params_t p = params_wilson(0, 0, -1);
+  p.values = values_of("overlap;mass=0.2;M=1.3;sign=zolotarev");
+  rig_action(&rig, "overlap;mass=0.2;M=1.3;sign=zolotarev", -1);
+  const int64_t held = (int64_t)rig.dev.ops->allocated(rig.dev.ctx) - before;
+  const int64_t planned =
+      qk_action_bytes(qk_action_of(&p.values), rig.dev.ops, &rig.geom.lat, &p, false);
+  cr_expect(held <= planned && 2 * held > planned, "%lld held, %lld planned", (long long)held,
+            (long long)planned);
+  rig_close(&rig);
 }
 
 /* Links without any smoothness: H has eigenvalues near 0. */
@@ -288,6 +355,8 @@ Test(overlap, is_solved_for_the_propagator) {
   solve(&rig, "cg", QK_DOUBLE, 1, 1e-10);
   solve(&rig, "gcr", QK_SINGLE, 1, 1e-8);
   solve(&rig, "bicgstab", QK_SINGLE, 2, 1e-8);
+  rig_action(&rig, "overlap;mass=0.2;M=1.3;sign=zolotarev", -1);
+  solve(&rig, "cg", QK_SINGLE, 2, 1e-8);
   rig_close(&rig);
 }
 
