@@ -3,14 +3,14 @@
  *
  * Layout     dataset "field" [rhs][t][z][y][x][spin][colour] of compounds {r, i}, 32 or 64 bit
  *            floats; of doublets [rhs][flavour][t][z][y][x][spin][colour], the upper flavour first,
- *            with site_reals 48; of colour vectors, which have no spin,
- *            [rhs][t][z][y][x][colour], with site_reals 6; of five dimensions [rhs][s][t][z][y][x][spin][colour], which the
+ *            with site_reals 48; of colour vectors, which have no spin, [rhs][t][z][y][x][colour],
+ *            with site_reals 6; of five dimensions [rhs][s][t][z][y][x][spin][colour], which the
  *            attribute axes says; dataset "columns" [rhs], one compound a right-hand side;
  *            group "wall" where solves have sums over time slices (h5wall.h);
  *            everything else in attributes of the root group. client/README.md describes each.
  * Memory     One right-hand side at a time, in wire order: x runs fastest of the sites; a site has
- *            4 spins x 3 colours, colour fastest, or 3 colours; real and imaginary part alternate. Of a doublet
- *            the whole field of the upper flavour, then that of the lower; of five dimensions
+ *            4 spins x 3 colours, colour fastest, or 3 colours; real and imaginary part
+ *            alternate. Of a doublet the whole field of the upper flavour, then that of the lower; of five dimensions
  *            slice by slice, 0 first.
  * Writing    The file grows under a temporary name, which commit changes to its own. An older file
  *            of that name stays until then.
@@ -38,8 +38,8 @@
 
 typedef struct qk_h5file qk_h5file_t;
 
-/* bits: 32 or 64; nrhs >= 1; meta->site_reals: 24, 48 or 6; with slices 24. Nothing is left behind on
- * error. */
+/* bits: 32 or 64; nrhs >= 1; meta->site_reals: 24, 48 or 6; with slices 24. Nothing is left behind
+ * on error. */
 qk_status_t qk_h5file_create(const char *path, const qk_h5meta_t *meta, int bits, int64_t nrhs,
                              qk_h5file_t **file, qk_err_t *err);
 /* data: qk_h5file_rhs_bytes in the precision of the file. rhs may come in any order; a second write

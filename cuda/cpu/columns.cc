@@ -42,7 +42,8 @@ template <int REALS> void to_wire(const qk_rhs_args_t &a, int64_t n, int k, cons
 
 } // namespace
 
-/* body(components, field, site, column): all columns of all sites, unless the arguments are refused. */
+/* body(components, field, site, column): all columns of all sites, unless the arguments are
+ * refused. */
 template <class F>
 static qk_status_t for_columns(qk_ops_ctx_t *ctx, const qk_rhs_args_t *a, const F &body) {
   const qk_status_t status = qk_args_rhs(ctx, a);

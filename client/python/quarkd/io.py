@@ -158,7 +158,7 @@ def _write_wall(f: Any, prop: Propagator) -> None:
 
 
 def _has_axes(field: Any) -> bool:
-    return field.ndim in (7, 8) and field.shape[-2:] == (4, 3) or field.ndim == 6 and field.shape[-1] == 3
+    return bool(field.ndim in (7, 8) and field.shape[-2:] == (4, 3) or field.ndim == 6 and field.shape[-1] == 3)
 
 
 def write_fields(path: str, fields: ArrayLike, **attributes: Any) -> None:

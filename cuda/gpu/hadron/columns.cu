@@ -163,18 +163,27 @@ qk_status_t launch_as(qk_ops_ctx_t *ctx, const char *call, qk_status_t passed, q
   return qk_gpu_launched(ctx, call);
 }
 
-} // namespace
-
-qk_status_t rhs_import(qk_ops_ctx_t *ctx, const qk_rhs_args_t *a) {
-  return launch_as(ctx, "rhs_import", qk_args_rhs(ctx, a), a->field.prec, [=](auto stream, auto s) {
-    with_components(a->field, [=](auto n) { import_as<n, stored<decltype(s)>>(stream, *a); });
+/* launch(stream, null pointer to the storage type, components), likewise. */
+template <class F>
+qk_status_t launch_of(qk_ops_ctx_t *ctx, const char *call, qk_status_t passed, const qk_spinor_t &f,
+                      const F &launch) {
+  return launch_as(ctx, call, passed, f.prec, [&](auto stream, auto s) {
+    with_components(f, [&](auto n) { launch(stream, s, n); });
   });
 }
 
+} // namespace
+
+qk_status_t rhs_import(qk_ops_ctx_t *ctx, const qk_rhs_args_t *a) {
+  return launch_of(
+      ctx, "rhs_import", qk_args_rhs(ctx, a), a->field,
+      [=](auto stream, auto s, auto n) { import_as<n, stored<decltype(s)>>(stream, *a); });
+}
+
 qk_status_t rhs_export(qk_ops_ctx_t *ctx, const qk_rhs_args_t *a) {
-  return launch_as(ctx, "rhs_export", qk_args_rhs(ctx, a), a->field.prec, [=](auto stream, auto s) {
-    with_components(a->field, [=](auto n) { export_as<n, stored<decltype(s)>>(stream, *a); });
-  });
+  return launch_of(
+      ctx, "rhs_export", qk_args_rhs(ctx, a), a->field,
+      [=](auto stream, auto s, auto n) { export_as<n, stored<decltype(s)>>(stream, *a); });
 }
 
 qk_status_t rhs_copy(qk_ops_ctx_t *ctx, const qk_rhs_copy_args_t *a) {
@@ -183,9 +192,9 @@ qk_status_t rhs_copy(qk_ops_ctx_t *ctx, const qk_rhs_copy_args_t *a) {
 }
 
 qk_status_t source(qk_ops_ctx_t *ctx, const qk_source_args_t *a) {
-  return launch_as(ctx, "source", qk_args_source(ctx, a), a->field.prec, [=](auto stream, auto s) {
-    with_components(a->field, [=](auto n) { source_as<n, stored<decltype(s)>>(stream, *a); });
-  });
+  return launch_of(
+      ctx, "source", qk_args_source(ctx, a), a->field,
+      [=](auto stream, auto s, auto n) { source_as<n, stored<decltype(s)>>(stream, *a); });
 }
 
 qk_status_t noise(qk_ops_ctx_t *ctx, const qk_noise_args_t *a) {

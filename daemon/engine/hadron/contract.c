@@ -74,15 +74,15 @@ static int phase_count(const qk_lattice_t *lat) {
   return lat->l[0] + lat->l[1] + lat->l[2];
 }
 
-/* Factors of the local coordinates, for each momentum. */
-static void fill_phases(const qk_contract_t *what, double complex *phase) {
-  const qk_lattice_t *lat = &what->a->dev->geom->lat;
-  for (int m = 0; m < what->nmom; m++)
+void qk_contract_phases(const qk_lattice_t *lat, int nmom, const int (*mom)[3], const int origin[4],
+                        double *phase) {
+  for (int m = 0; m < nmom; m++)
     for (int mu = 0; mu < 3; mu++)
       for (int x = 0; x < lat->l[mu]; x++) {
-        const int64_t l = lat->global[mu], at = lat->offset[mu] + x - what->origin[mu];
-        const double angle = -2 * acos(-1) * (double)(what->mom[m][mu] * at % l) / (double)l;
-        *phase++ = cos(angle) + I * sin(angle);
+        const int64_t l = lat->global[mu], at = lat->offset[mu] + x - origin[mu];
+        const double angle = -2 * acos(-1) * (double)(mom[m][mu] * at % l) / (double)l;
+        *phase++ = cos(angle);
+        *phase++ = sin(angle);
       }
 }
 
@@ -236,7 +236,7 @@ qk_status_t qk_contract_begin(qk_contractor_t *c, const qk_contract_t *what, int
                        (size_t)what->nmom * (size_t)geom->global[3] * MESON_NUMBERS, err);
   status = qk_comm_agree(geom->comm, status, err);
   if (status) return status;
-  fill_phases(what, c->phase_host);
+  qk_contract_phases(&geom->lat, what->nmom, what->mom, what->origin, (double *)c->phase_host);
   c->begun = true;
   return qk_comm_agree(geom->comm, device_fail(dev, launch(c, what, phases, wanted), err), err);
 }

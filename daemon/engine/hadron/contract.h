@@ -37,6 +37,11 @@ typedef struct qk_channel_id {
 /* Complex numbers of a channel for each momentum and time: 1, 16 ([4][4]) or 144 ([3][3][4][4]). */
 int qk_channel_numbers(qk_channel_kind_t kind);
 
+/* Factors of the phases of momenta, of the local coordinates x, then y, then z: complex
+ * [nmom][l[0] + l[1] + l[2]]. Pure. */
+void qk_contract_phases(const qk_lattice_t *lat, int nmom, const int (*mom)[3], const int origin[4],
+                        double *phase);
+
 /* The memory of contractions, one after the other: what was made for one is kept for the next. */
 typedef struct qk_contractor qk_contractor_t;
 qk_status_t qk_contractor_create(const qk_device_t *dev, qk_contractor_t **contractor);

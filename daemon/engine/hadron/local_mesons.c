@@ -1,10 +1,10 @@
 #include "daemon/engine/hadron/local_mesons.h"
 
 #include <complex.h>
-#include <math.h>
 #include <string.h>
 
 #include "daemon/base/mem.h"
+#include "daemon/engine/hadron/contract.h"
 
 /* Sites of a time slice by the parities of x, y and z, counted from the origin: all signs in space
  * are those of these classes. */
@@ -13,29 +13,22 @@ enum { CLASSES = 8 };
 struct qk_local_mesons {
   const qk_geom_t *geom;
   int nmom, origin[4];
-  double complex *phase[3]; /* [nmom][l], factors of the local coordinates */
-  double complex *row;      /* [l[0]] */
-  double complex *sum;      /* [nmom][global T][CLASSES] */
+  double complex *phase; /* as of qk_contract_phases */
+  double complex *row;   /* [l[0]] */
+  double complex *sum;   /* [nmom][global T][CLASSES] */
   size_t sums;
 };
 
+static size_t phase_count(const qk_lattice_t *lat) {
+  return (size_t)lat->l[0] + (size_t)lat->l[1] + (size_t)lat->l[2];
+}
+
 void qk_local_mesons_destroy(qk_local_mesons_t *m) {
   if (m == NULL) return;
-  for (int j = 0; j < 3; j++) qk_free(m->phase[j]);
+  qk_free(m->phase);
   qk_free(m->row);
   qk_free(m->sum);
   qk_free(m);
-}
-
-static void fill_phases(qk_local_mesons_t *m, const int (*mom)[3]) {
-  const qk_lattice_t *lat = &m->geom->lat;
-  for (int k = 0; k < m->nmom; k++)
-    for (int j = 0; j < 3; j++)
-      for (int x = 0; x < lat->l[j]; x++) {
-        const int64_t l = lat->global[j], at = lat->offset[j] + x - m->origin[j];
-        const double angle = -2 * acos(-1) * (double)(mom[k][j] * at % l) / (double)l;
-        m->phase[j][(size_t)k * (size_t)lat->l[j] + (size_t)x] = cos(angle) + I * sin(angle);
-      }
 }
 
 qk_status_t qk_local_mesons_create(const qk_geom_t *geom, int nmom, const int (*mom)[3],
@@ -48,16 +41,12 @@ qk_status_t qk_local_mesons_create(const qk_geom_t *geom, int nmom, const int (*
   m->sums = (size_t)nmom * (size_t)geom->global[3] * CLASSES;
   m->sum = qk_calloc(m->sums, sizeof *m->sum);
   m->row = qk_malloc((size_t)geom->lat.l[0] * sizeof *m->row);
-  bool good = m->sum != NULL && m->row != NULL;
-  for (int j = 0; j < 3; j++) {
-    m->phase[j] = qk_malloc((size_t)nmom * (size_t)geom->lat.l[j] * sizeof *m->phase[j]);
-    good = good && m->phase[j] != NULL;
-  }
-  if (!good) {
+  m->phase = qk_malloc((size_t)nmom * phase_count(&geom->lat) * sizeof *m->phase);
+  if (m->sum == NULL || m->row == NULL || m->phase == NULL) {
     qk_local_mesons_destroy(m);
     return QK_NO_MEMORY;
   }
-  fill_phases(m, mom);
+  qk_contract_phases(&geom->lat, nmom, mom, origin, (double *)m->phase);
   *mesons = m;
   return QK_OK;
 }
@@ -87,8 +76,8 @@ static void add_row(qk_local_mesons_t *m, const int at[4]) {
   for (int mu = 0; mu < 4; mu++) odd[mu] = (lat->offset[mu] + at[mu] + m->origin[mu]) & 1;
   const int t = (lat->offset[3] + at[3] - m->origin[3] + total) % total;
   for (int k = 0; k < m->nmom; k++) {
-    const double complex *px = m->phase[0] + (size_t)k * (size_t)l[0];
-    const double complex rest = m->phase[1][k * l[1] + at[1]] * m->phase[2][k * l[2] + at[2]];
+    const double complex *px = m->phase + (size_t)k * phase_count(lat);
+    const double complex rest = px[l[0] + at[1]] * px[l[0] + l[1] + at[2]];
     double complex part[2] = {0};
     for (int x = 0; x < l[0]; x++) part[x & 1] += px[x] * m->row[x];
     double complex *to = m->sum + ((size_t)k * (size_t)total + (size_t)t) * CLASSES;

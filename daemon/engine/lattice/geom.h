@@ -15,8 +15,8 @@ typedef struct qk_geom {
   qk_lattice_t lat; /* what the kernels see of this rank */
   int64_t volume;   /* global sites */
   int64_t local_volume;
-  /* Complex components of a site: 12 of spinors, QK_COLOUR_COMPONENTS of colour vectors, 2 * nvec on
-   * coarse levels. */
+  /* Complex components of a site: 12 of spinors, QK_COLOUR_COMPONENTS of colour vectors, 2 * nvec
+   * on coarse levels. */
   int ncomp;
   int inner;       /* vectors that a right-hand side of a field has (field.h); 0 says 1 */
   int ls;          /* slices of a fifth dimension, columns of a block (field.h); 0 says 1 */

@@ -3,13 +3,13 @@
  * rank's part of them; and objects that only rank 0 writes.
  *
  * Shapes: the object holds [vectors][T][Z][Y][X][4 spins][3 colours] complex of float or double,
- * from byte 0, exactly, with the vectors of a right-hand side (geom.h: inner), or, of colour vectors
- * (geom.h: ncomp), [T][Z][Y][X][3 colours]; a part holds the
- * same of the local lattice, in host memory. An object of one parity holds the sites of that
- * parity alone, in this order; its part is that of the whole lattice, 0 on the other parity when it
- * is read and not looked at there when it is written. Ranks of rank 0's host read and write their
- * own sites in the object; the others go through rank 0. The object is reached by pread and pwrite,
- * so one that shrinks gives an error and no signal.
+ * from byte 0, exactly, with the vectors of a right-hand side (geom.h: inner), or, of colour
+ * vectors (geom.h: ncomp), [T][Z][Y][X][3 colours]; a part holds the same of the local lattice, in
+ * host memory. An object of one parity holds the sites of that parity alone, in this order; its
+ * part is that of the whole lattice, 0 on the other parity when it is read and not looked at there
+ * when it is written. Ranks of rank 0's host read and write their own sites in the object; the
+ * others go through rank 0. The object is reached by pread and pwrite, so one that shrinks gives
+ * an error and no signal.
  *
  * All calls are collective. Errors, the same on all ranks: QK_BAD_ARGUMENT for a name or a size
  * that is wrong, QK_IO_ERROR for a transfer that fails, QK_BUSY where /dev/shm is full;

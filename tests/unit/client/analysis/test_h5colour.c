@@ -66,7 +66,8 @@ Test(h5colour, there_is_no_axis_of_spins) {
   H5Fclose(file);
 }
 
-/* Six dimensions are one right-hand side of spin and colour, unless the attribute says otherwise. */
+/* Six dimensions are one right-hand side of spin and colour, unless the attribute says that they
+ * are not. */
 Test(h5colour, foreign_ones_say_that_they_are_colour_vectors) {
   const int six = 6;
   static float x[REALS];
