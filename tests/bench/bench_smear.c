@@ -1,7 +1,8 @@
 /*
  * bench_smear: one step of Gaussian smearing of a block, one of each kind of link smearing, and the
- * stages of fat links, beside a plain copy measured in the same run. GB/s count each field, and each link, once for
- * reading and once for writing. Links are random (hot): what smearing has most work with.
+ * stages of fat links, beside a plain copy measured in the same run. GB/s count each field, and
+ * each link, once for reading and once for writing. Links are random (hot): what smearing has most
+ * work with.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /*
- * improved.c: asqtad and HISQ fermions, M = m - 1/2 hop = m + D/2 with the hop of stencil.h over fat
- * and long links (gauge/fat/fat_links.h): K. Orginos, D. Toussaint, R. L. Sugar, Phys. Rev. D 60
- * (1999) 054503; E. Follana et al., Phys. Rev. D 75 (2007) 054502.
+ * improved.c: asqtad and HISQ fermions, M = m - 1/2 hop = m + D/2 with the hop of stencil.h over
+ * fat and long links (gauge/fat/fat_links.h): K. Orginos, D. Toussaint, R. L. Sugar, Phys. Rev. D
+ * 60 (1999) 054503; E. Follana et al., Phys. Rev. D 75 (2007) 054502.
  */
 #include <math.h>
 
@@ -41,15 +41,20 @@ static qk_status_t flatten(qk_gaugefield_t *field, qk_links_t *links) {
   return status;
 }
 
+static qk_status_t improve(const qk_action_in_t *in, qk_gaugefield_t *thin,
+                           const qk_fat_recipe_t *recipe, qk_gaugefield_t *made[2], qk_err_t *err) {
+  const qk_status_t mine = qk_gaugefield_import(thin, in->links);
+  const qk_status_t status = qk_comm_agree(in->dev->geom->comm, mine, err);
+  return status == QK_OK ? qk_fat_links(thin, recipe, &made[0], &made[1], err) : status;
+}
+
 /* Fat and long links of the links in host memory; nothing else of the operator is there yet. */
 static qk_status_t fatten(const qk_action_in_t *in, qk_gaugefield_t *made[2], qk_err_t *err) {
   const qk_fat_recipe_t recipe = recipe_of(&in->params->values);
   qk_gaugefield_t *thin;
   qk_status_t status = qk_gaugefield_create(in->dev, QK_FAT_HALO, &thin);
   if (status != QK_OK) return status;
-  status = qk_gaugefield_import(thin, in->links);
-  status = qk_comm_agree(in->dev->geom->comm, status, err);
-  if (status == QK_OK) status = qk_fat_links(thin, &recipe, &made[0], &made[1], err);
+  status = improve(in, thin, &recipe, made, err);
   qk_gaugefield_destroy(thin);
   return status;
 }
