@@ -189,6 +189,11 @@ static qk_status_t choose(qk_eigens_t *s, qk_err_t *err) {
     q->prec = single ? QK_SINGLE : QK_DOUBLE;
     return QK_OK;
   }
+  if (s->setup->op->system == QK_FULL)
+    return qk_fail(err, QK_UNSUPPORTED,
+                   "kind = %d: eigenvectors of the action %s, which connects all sites, are not "
+                   "computed; those of the Laplacian are (kind = 2)",
+                   (int)p->kind, s->setup->op->action);
   if (p->kind == QUARK__EIGEN_KIND__EIGEN_GAMMA5) {
     q->kind = QK_LANCZOS_GAMMA5;
     q->accept = p->tol;

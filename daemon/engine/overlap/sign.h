@@ -6,7 +6,7 @@
  *   V in = gamma_5 sum_i sgn(h_i) v_i (v_i, in) + D p(D^+ D) (in - sum_i v_i (v_i, in))
  *
  * with the lowest eigenvectors H v_i = h_i v_i and a Chebyshev series p of x^(-1/2) (series.h) from
- * the first |h| that is not among them to the norm of D, by Clenshaw's recursion; or with Zolotarev's
+ * the first |h| that is not among them to the norm of D, by Clenshaw's recursion; or Zolotarev's
  * partial fractions in its place (fractions.h). So |V in - exact| is at most tol |in|, but for
  * rounding: in single about 1e-5.
  *
@@ -57,7 +57,8 @@ int qk_sign_values(const qk_sign_t *sign, const double **value);
 /* The modulus from which on the series is good. */
 double qk_sign_least(const qk_sign_t *sign);
 
-/* Device bytes on this rank, of partial fractions at most; making: the most beside them while it is created, work fields too. */
+/* Device bytes on this rank, of partial fractions at most; making: the most beside them while it is
+ * created, work fields too. */
 int64_t qk_sign_bytes(const qk_lattice_t *lat, const qk_sign_params_t *params, bool making);
 
 #endif

@@ -4,7 +4,7 @@
  *
  *   R(x) = x sum_j r_j / (x^2 + q_j),  r_j, q_j > 0,  |R(x) - sgn(x)| <= error
  *
- * of t = x / least it is d t prod_l (t^2 + c_2l) / prod_l (t^2 + c_(2l-1)) with c_l = sn^2 / cn^2 of
+ * of t = x / least it is d t prod_l (t^2 + c_2l) / prod_l (t^2 + c_(2l-1)), c_l = sn^2 / cn^2 of
  * l K / 2n, l = 1 .. 2n - 1, for n poles and the modulus sqrt(1 - (least / greatest)^2); sn by the
  * arithmetic-geometric mean.
  *

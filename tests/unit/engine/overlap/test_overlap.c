@@ -54,7 +54,7 @@ Test(series, of_an_interval_that_is_too_wide_is_refused) {
   cr_expect_eq(qk_series_init(2, 1, 1e-10, &s), QK_TOO_LARGE);
 }
 
-/* ---- partial fractions ------------------------------------------------------------------------ */
+/* ---- partial fractions ----------------------------------------------------------------------- */
 
 Test(zolotarev, is_as_near_as_asked_for_and_alternates) {
   static const double ratio[] = {2, 10, 100, 1900}, tol[] = {1e-2, 1e-6, 1e-11};
