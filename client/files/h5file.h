@@ -10,15 +10,14 @@
  *            everything else in attributes of the root group. client/README.md describes each.
  * Memory     One right-hand side at a time, in wire order: x runs fastest of the sites; a site has
  *            4 spins x 3 colours, colour fastest, or 3 colours; real and imaginary part
- *            alternate. Of a doublet the whole field of the upper flavour, then that of the lower; of five dimensions
- *            slice by slice, 0 first.
+ *            alternate. Of a doublet the whole field of the upper flavour, then that of the lower;
+ *            of five dimensions slice by slice, 0 first.
  * Writing    The file grows under a temporary name, which commit changes to its own. An older file
  *            of that name stays until then.
  * Reading    Files of other programs are read if they have the field in its shape. Without the
  *            attribute site_reals eight dimensions are a doublet, fewer are not, and none are
- *            colour vectors. Fields of five
- *            dimensions are read by who asks for them alone. Numbers of either byte order and
- *            precision are converted.
+ *            colour vectors. Fields of five dimensions are read by who asks for them alone. Numbers
+ *            of either byte order and precision are converted.
  * Errors     QK_IO_ERROR, QK_BAD_FORMAT, QK_BAD_GEOMETRY, QK_TOO_LARGE, QK_BAD_ARGUMENT,
  *            QK_UNSUPPORTED (version), QK_NO_MEMORY; the text names file, object, what was expected
  *            and what was found.

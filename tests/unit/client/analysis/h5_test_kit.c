@@ -47,19 +47,53 @@ void h5t_fill(double *x, int seed) {
   for (int i = 0; i < H5T_REALS; i++) x[i] = sin(1.0 + seed + 0.37 * i);
 }
 
-void h5t_write(int bits, int64_t nrhs) {
+enum { MOST_REALS = 4 * H5T_REALS };
+
+/* The last right-hand side comes first. */
+static qk_h5file_t *begin_fields(const qk_h5meta_t *meta, int bits, int64_t nrhs, int reals,
+                                 h5t_fill_fn *fill) {
+  static double x[MOST_REALS];
+  static float y[MOST_REALS];
   qk_err_t err = {0};
-  qk_h5meta_t meta = h5t_meta();
   qk_h5file_t *f = NULL;
-  cr_assert_eq(qk_h5file_create(h5t_path, &meta, bits, nrhs, &f, &err), QK_OK, "%s", err.text);
-  cr_assert_eq(qk_h5file_rhs_bytes(f, bits), (size_t)H5T_REALS * (size_t)bits / 8);
-  double x[H5T_REALS];
-  float y[H5T_REALS];
+  cr_assert_eq(qk_h5file_create(h5t_path, meta, bits, nrhs, &f, &err), QK_OK, "%s", err.text);
+  cr_assert_eq(qk_h5file_rhs_bytes(f, bits), (size_t)reals * (size_t)bits / 8);
   for (int64_t r = nrhs - 1; r >= 0; r--) {
-    h5t_fill(x, (int)r);
-    for (int i = 0; i < H5T_REALS; i++) y[i] = (float)x[i];
+    fill(x, r);
+    for (int i = 0; i < reals; i++) y[i] = (float)x[i];
     cr_assert_eq(qk_h5file_write(f, r, bits == 64 ? (void *)x : (void *)y, &err), QK_OK, "%s",
                  err.text);
+  }
+  return f;
+}
+
+void h5t_write_fields(const qk_h5meta_t *meta, int bits, int64_t nrhs, int reals,
+                      h5t_fill_fn *fill) {
+  qk_err_t err = {0};
+  qk_h5file_t *f = begin_fields(meta, bits, nrhs, reals, fill);
+  cr_assert_eq(qk_h5file_commit(f, &err), QK_OK, "%s", err.text);
+  qk_h5file_close(f);
+}
+
+void h5t_expect_fields(qk_h5file_t *f, int bits, int64_t nrhs, int reals, h5t_fill_fn *fill) {
+  static double x[MOST_REALS], want[MOST_REALS];
+  for (int64_t r = 0; r < nrhs; r++) {
+    fill(want, r);
+    cr_assert_eq(qk_h5file_read(f, r, 64, x, NULL), QK_OK);
+    for (int i = 0; i < reals; i++)
+      cr_assert_eq(x[i], bits == 64 ? want[i] : (double)(float)want[i]);
+  }
+}
+
+static void fill_usual(double *x, int64_t r) {
+  h5t_fill(x, (int)r);
+}
+
+void h5t_write(int bits, int64_t nrhs) {
+  qk_err_t err = {0};
+  const qk_h5meta_t meta = h5t_meta();
+  qk_h5file_t *f = begin_fields(&meta, bits, nrhs, H5T_REALS, fill_usual);
+  for (int64_t r = nrhs - 1; r >= 0; r--) {
     qk_h5column_t c;
     qk_h5column_init(&c);
     c.status = r == 1 ? QK_NOT_CONVERGED : QK_OK;

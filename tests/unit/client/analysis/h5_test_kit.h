@@ -21,6 +21,12 @@ void h5t_teardown(void);
 qk_h5meta_t h5t_meta(void);
 /* Numbers of H5T_REALS that differ with the seed. */
 void h5t_fill(double *x, int seed);
+/* Numbers of right-hand side r, at least `reals` of them. */
+typedef void h5t_fill_fn(double *x, int64_t r);
+/* A file of fields of so many reals, complete but for its columns; and what stands in one. */
+void h5t_write_fields(const qk_h5meta_t *meta, int bits, int64_t nrhs, int reals,
+                      h5t_fill_fn *fill);
+void h5t_expect_fields(qk_h5file_t *f, int bits, int64_t nrhs, int reals, h5t_fill_fn *fill);
 /* A usual file, complete. */
 void h5t_write(int bits, int64_t nrhs);
 qk_h5file_t *h5t_open(void);

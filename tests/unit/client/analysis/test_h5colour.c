@@ -10,39 +10,26 @@ enum { REALS = H5T_REALS / 4 };
 
 static const hsize_t colour_shape[6] = {2, 8, 6, 4, 2, 3};
 
+static void fill(double *x, int64_t rhs) {
+  static double usual[H5T_REALS];
+  h5t_fill(usual, (int)rhs);
+  memcpy(x, usual, REALS * sizeof *x);
+}
+
 static void write_colours(int bits, int64_t nrhs) {
-  static double x[H5T_REALS];
-  static float y[REALS];
-  qk_err_t err = {0};
   qk_h5meta_t meta = h5t_meta();
-  qk_h5file_t *f = NULL;
   meta.site_reals = 6;
-  cr_assert_eq(qk_h5file_create(h5t_path, &meta, bits, nrhs, &f, &err), QK_OK, "%s", err.text);
-  cr_assert_eq(qk_h5file_rhs_bytes(f, bits), (size_t)REALS * (size_t)bits / 8);
-  for (int64_t r = nrhs - 1; r >= 0; r--) {
-    h5t_fill(x, (int)r);
-    for (int i = 0; i < REALS; i++) y[i] = (float)x[i];
-    cr_assert_eq(qk_h5file_write(f, r, bits == 64 ? (void *)x : (void *)y, &err), QK_OK, "%s",
-                 err.text);
-  }
-  cr_assert_eq(qk_h5file_commit(f, &err), QK_OK, "%s", err.text);
-  qk_h5file_close(f);
+  h5t_write_fields(&meta, bits, nrhs, REALS, fill);
 }
 
 Test(h5colour, colour_vectors_come_back) {
-  static double x[REALS], want[H5T_REALS];
   for (int bits = 32; bits <= 64; bits += 32) {
     write_colours(bits, 3);
     qk_h5file_t *f = h5t_open();
     cr_expect(qk_h5file_nrhs(f) == 3 && qk_h5file_bits(f) == bits);
     cr_expect_eq(qk_h5file_meta(f)->site_reals, 6);
     cr_expect_arr_eq(qk_h5file_meta(f)->dims, h5t_dims, sizeof h5t_dims);
-    for (int r = 0; r < 3; r++) {
-      h5t_fill(want, r);
-      cr_assert_eq(qk_h5file_read(f, r, 64, x, NULL), QK_OK);
-      for (int i = 0; i < REALS; i++)
-        cr_assert_eq(x[i], bits == 64 ? want[i] : (double)(float)want[i]);
-    }
+    h5t_expect_fields(f, bits, 3, REALS, fill);
     qk_h5file_close(f);
   }
 }
@@ -92,17 +79,20 @@ Test(h5colour, foreign_ones_say_that_they_are_colour_vectors) {
 }
 
 Test(h5colour, axes_and_site_reals_must_agree) {
-  const hsize_t four[6] = {2, 8, 6, 4, 2, 4};
-  const int six = 6, usual = 24;
-  h5t_foreign("field", 7, h5t_shape, H5T_IEEE_F64LE, "r", "i");
-  h5t_set_numbers("site_reals", 1, &six);
-  h5t_refused(QK_BAD_FORMAT, "7 dimensions and site_reals = 6, expected the 6 dimensions [rhs][t]");
-  h5t_foreign("field", 6, four, H5T_IEEE_F64LE, "r", "i");
-  h5t_set_numbers("site_reals", 1, &six);
-  h5t_refused(QK_BAD_FORMAT, "field ends in [4], expected [3 colours]");
-  h5t_foreign("field", 5, colour_shape + 1, H5T_IEEE_F64LE, "r", "i");
-  h5t_set_numbers("site_reals", 1, &usual);
-  h5t_refused(QK_BAD_FORMAT, "5 dimensions and site_reals = 24, expected the 7 dimensions");
+  static const hsize_t four[6] = {2, 8, 6, 4, 2, 4};
+  static const struct {
+    int rank, site_reals;
+    const hsize_t *shape;
+    const char *words;
+  } row[] = {
+      {7, 6, h5t_shape, "7 dimensions and site_reals = 6, expected the 6 dimensions [rhs][t]"},
+      {6, 6, four, "field ends in [4], expected [3 colours]"},
+      {5, 24, colour_shape + 1, "5 dimensions and site_reals = 24, expected the 7 dimensions"}};
+  for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+    h5t_foreign("field", row[i].rank, row[i].shape, H5T_IEEE_F64LE, "r", "i");
+    h5t_set_numbers("site_reals", 1, &row[i].site_reals);
+    h5t_refused(QK_BAD_FORMAT, row[i].words);
+  }
 }
 
 Test(h5colour, has_no_fifth_dimension) {

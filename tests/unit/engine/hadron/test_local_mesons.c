@@ -5,49 +5,32 @@
 #include <stdlib.h>
 
 #include "daemon/engine/hadron/local_mesons.h"
-#include "daemon/engine/lattice/gamma.h"
+#include "tests/unit/engine/lattice/gammas.h"
 
 enum { X = 2, Y = 4, Z = 6, T = 8, SITES = X * Y * Z * T, COLUMNS = 3 };
 
 static const int DIMS[4] = {X, Y, Z, T}, ORIGIN[4] = {1, 2, 3, 5};
 static const int MOM[2][3] = {{0, 0, 0}, {1, -1, 2}};
 
-typedef double complex matrix_t[4][4];
-
-static void product(const matrix_t a, const matrix_t b, matrix_t out) {
-  for (int i = 0; i < 4; i++)
-    for (int j = 0; j < 4; j++) {
-      out[i][j] = 0;
-      for (int k = 0; k < 4; k++) out[i][j] += a[i][k] * b[k][j];
-    }
-}
-
-static void gamma_of(int n, matrix_t out) {
-  double m[4][4][2];
-  qk_gamma_matrix(n, m);
-  for (int i = 0; i < 4; i++)
-    for (int j = 0; j < 4; j++) out[i][j] = m[i][j][0] + I * m[i][j][1];
-}
-
-static void adjoint(const matrix_t a, matrix_t out) {
+static void adjoint(const gammas_t a, gammas_t out) {
   for (int i = 0; i < 4; i++)
     for (int j = 0; j < 4; j++) out[i][j] = conj(a[j][i]);
 }
 
 /* A quarter of tr[g5 W^+ g5 G W G] with W = gx^x gy^y gz^z gt^t at x - x0. */
 static double complex spin_trace(int n, const int x[4]) {
-  matrix_t w, back, g, g5, one, two;
+  gammas_t w, back, g, g5, one, two;
   int bits = 0;
   for (int mu = 0; mu < 4; mu++) bits |= ((x[mu] - ORIGIN[mu]) & 1) << mu;
-  gamma_of(bits, w);
-  gamma_of(n, g);
-  gamma_of(QK_GAMMA5, g5);
+  gammas_get(bits, w);
+  gammas_get(n, g);
+  gammas_get(QK_GAMMA5, g5);
   adjoint(w, back);
-  product(g5, back, one);
-  product(one, g5, two);
-  product(two, g, one);
-  product(one, w, two);
-  product(two, g, one);
+  gammas_times(g5, back, one);
+  gammas_times(one, g5, two);
+  gammas_times(two, g, one);
+  gammas_times(one, w, two);
+  gammas_times(two, g, one);
   double complex sum = 0;
   for (int i = 0; i < 4; i++) sum += one[i][i];
   return sum / 4;
