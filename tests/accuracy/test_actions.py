@@ -25,7 +25,7 @@ MASSES = (0.1, False), (-0.2, True)  # with all parameters or without those that
 def value_of(p, mass):
     """In its range, and no other number's of a list."""
     if p['key'] == 'mass':
-        return mass
+        return mass if mass > p['least'] else -mass
     if p['key'] == 'sign-tol':  # the oracle has no such error
         return 1e-11
     numbers = [min(p['most'], max(p['least'], 4 if p['type'] == 'integer' else 1.3 - 0.2 * i)) for i in range(p.get('count', 1))]
@@ -75,7 +75,7 @@ def every_action_solves_the_equation_of_the_oracle(case):
             given = settings(action, mass, every)
             term = Term(action)
             op = ref.ACTIONS[action['name']](case.links, BOUNDARY, **{k.replace('-', '_'): v for k, v in given.items()}, **term.oracle)
-            if op.shape[-2:] == (4, 3):
+            if len(op.shape) > 5:  # t, z, y, x, spin, colour
                 b = np.stack([case.random(3 + k) for k in range(action['vectors'])]).reshape(op.shape)
             else:  # colour vectors
                 b = np.random.default_rng(3).normal(size=op.shape + (2,)) @ np.array([1, 1j])
