@@ -75,7 +75,7 @@ def every_action_solves_the_equation_of_the_oracle(case):
             given = settings(action, mass, every)
             term = Term(action)
             op = ref.ACTIONS[action['name']](case.links, BOUNDARY, **{k.replace('-', '_'): v for k, v in given.items()}, **term.oracle)
-            if len(op.shape) > 5:
+            if len(op.shape) > 5:  # t, z, y, x, spin, colour
                 b = np.stack([case.random(3 + k) for k in range(action['vectors'])]).reshape(op.shape)
             else:  # colour vectors
                 b = np.random.default_rng(3).normal(size=op.shape + (2,)) @ np.array([1, 1j])
