@@ -10,8 +10,8 @@
  *            everything else in attributes of the root group. client/README.md describes each.
  * Memory     One right-hand side at a time, in wire order: x runs fastest of the sites; a site has
  *            4 spins x 3 colours, colour fastest, or 3 colours; real and imaginary part
- *            alternate. Of a doublet the whole field of the upper flavour, then that of the lower; of five dimensions
- *            slice by slice, 0 first.
+ *            alternate. Of a doublet the whole field of the upper flavour, then that of the
+ *            lower; of five dimensions slice by slice, 0 first.
  * Writing    The file grows under a temporary name, which commit changes to its own. An older file
  *            of that name stays until then.
  * Reading    Files of other programs are read if they have the field in its shape. Without the

@@ -308,11 +308,10 @@ static qk_status_t contract_colours(qk_correlator_t *r, qk_tick_fn *tick, void *
     status = add_colours(r, i, err);
   }
   for (int i = 0; i < what->nchannel; i++) gamma[i] = what->channel[i].sink;
-  if (status == QK_OK) {
-    status = qk_local_mesons_end(r->mesons, what->nchannel, gamma, r->numbers);
-    if (status != QK_OK) return qk_fail(err, status, "the ranks could not add their correlators");
-  }
-  if (status == QK_OK) status = judge_numbers(r, &most, err);
+  if (status != QK_OK) return status;
+  status = qk_local_mesons_end(r->mesons, what->nchannel, gamma, r->numbers);
+  if (status != QK_OK) return qk_fail(err, status, "the ranks could not add their correlators");
+  status = judge_numbers(r, &most, err);
   return status == QK_OK ? qk_object_write(r->port->wire, &r->out, r->numbers, err) : status;
 }
 
