@@ -202,10 +202,9 @@ static qk_status_t parse_source(const Quark__Engine__Fill *m, const qk_action_ro
   if (status != QK_OK) return status;
   status = parse_input(m, f, err);
   if (status != QK_OK) return status;
-  status = parse_smearing(m->smear, &f->smear, err);
-  if (status == QK_OK && action->colour && f->smear.steps > 0)
-    status = qk_fail(err, QK_UNSUPPORTED, "smear: fields with colour alone are not smeared");
-  return status;
+  if (action->colour && m->smear != NULL && m->smear->steps > 0)
+    return qk_fail(err, QK_UNSUPPORTED, "smear: fields with colour alone are not smeared");
+  return parse_smearing(m->smear, &f->smear, err);
 }
 
 void qk_fill_export(const qk_fill_t *fill, double matrix[4][4][2]) {
