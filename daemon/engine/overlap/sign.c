@@ -363,9 +363,10 @@ static qk_status_t make_parts(qk_sign_t *s, qk_err_t *err) {
 }
 
 static qk_status_t make(qk_sign_t *s, qk_err_t *err) {
-  qk_status_t status = find_vectors(s, err);
+  qk_comm_t *comm = s->dev->geom->comm;
+  qk_status_t status = qk_comm_agree(comm, find_vectors(s, err), err);
   if (status != QK_OK) return status;
-  status = qk_comm_agree(s->dev->geom->comm, make_parts(s, err), err);
+  status = qk_comm_agree(comm, make_parts(s, err), err);
   if (status == QK_OK && s->p.zolotarev) status = make_fractions(s, err);
   if (status != QK_OK) return status;
   tell(s);

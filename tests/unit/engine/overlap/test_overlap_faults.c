@@ -1,0 +1,51 @@
+/* Every allocation and every device call of making an overlap operator and of applying it fails
+ * once: each failure comes back as its status and nothing stays behind. */
+#include "tests/support/faults.h"
+#include "tests/support/values.h"
+
+static qk_status_t apply(qk_rig_t *rig, qk_work_t *work, qk_operator_t *op) {
+  qk_field_t *in = NULL, *out = NULL;
+  qk_status_t status = qk_work_reserve(work, QK_SINGLE, 2, QK_FULL, &in);
+  if (!status) status = qk_work_reserve(work, QK_SINGLE, 2, QK_FULL, &out);
+  qk_noise_args_t noise = {.lat = rig->geom.lat, .rhs = -1, .seed = 3};
+  if (!status) noise.field = in->v;
+  if (!status) status = rig->dev.ops->noise(rig->dev.ctx, &noise);
+  if (!status) status = op->ops->apply(op, out, in, true, NULL, 0);
+  qk_work_release(work, out);
+  qk_work_release(work, in);
+  return status;
+}
+
+static qk_status_t life(qk_rig_t *rig, const void *text) {
+  qk_err_t err = {0};
+  qk_work_t *work = NULL;
+  qk_operator_t *op = NULL;
+  qk_action_params_t p = params_wilson(0, 0, -1);
+  p.values = values_of(text);
+  qk_status_t status = qk_work_create(&rig->dev, &work);
+  if (!status) status = qk_operator_create(&rig->dev, work, rig->links, &p, &op, &err);
+  if (!status) status = apply(rig, work, op);
+  if (op) op->ops->destroy(op);
+  qk_work_destroy(work);
+  return status;
+}
+
+static const char series[] = "overlap;mass=0.2;M=1.3;modes=2;sign-tol=0.01";
+static const char fractions[] = "overlap;mass=0.2;M=1.3;modes=2;sign-tol=0.01;sign=zolotarev";
+
+static void fail_everywhere(const char *point, qk_status_t expected, int sample) {
+  rig_fail_everywhere("builtin:weak:2x2x2x4:1", point, expected, sample, life, series);
+  rig_fail_everywhere("builtin:weak:2x2x2x4:1", point, expected, sample, life, fractions);
+}
+
+Test(overlap_faults, device_memory, .timeout = 100) {
+  fail_everywhere("device-alloc", QK_DEVICE_MEMORY, 0);
+}
+
+Test(overlap_faults, host_memory, .timeout = 100) {
+  fail_everywhere("alloc", QK_NO_MEMORY, 0);
+}
+
+Test(overlap_faults, device_calls, .timeout = 100) {
+  fail_everywhere("device-call", QK_DEVICE_ERROR, 8);
+}
