@@ -26,7 +26,8 @@ bool qk_links_are_exact(const qk_values_t *values, double unitarity, double dete
   const double rounding = 1e-14; /* files of 32 bits are at 1e-7 */
   const qk_links_recipe_t recipe = qk_links_recipe(values);
   const bool smeared = recipe.hop.kind != QK_LINK_SMEAR_NONE && recipe.hop.steps > 0;
-  return !smeared && unitarity <= rounding && determinant <= rounding;
+  const bool general = qk_values_action(values)->colour; /* signs are in them, some are sums */
+  return !general && !smeared && unitarity <= rounding && determinant <= rounding;
 }
 
 qk_status_t qk_links_check_apart(const qk_values_t *values, bool clover, qk_err_t *err) {

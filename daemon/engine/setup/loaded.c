@@ -151,10 +151,11 @@ static void tell_unused(const loading_t *in, const qk_loaded_t *s) {
             load->evolve_from, qk_choice_word(&qk_choice_solvers, s->method));
 }
 
-/* Double has all reals, for true residuals, until the links are known. Blocks in half are fastest
- * with 18: under multigrid, and of slices. */
+/* Double has all reals, for true residuals, until the links are known; so have links that colour
+ * vectors hop over, which are not of SU(3). Blocks in half are fastest with 18: under multigrid,
+ * and of slices. */
 static int link_reals(const qk_load_t *load, bool blocks, qk_prec_t prec) {
-  if (prec == QK_DOUBLE) return 18;
+  if (prec == QK_DOUBLE || qk_values_action(&load->values)->colour) return 18;
   if (load->link_reals > 0) return load->link_reals;
   return blocks && qk_prec_scaled(prec) ? 18 : 12;
 }
