@@ -49,6 +49,7 @@ enum { CLIENT = 0, ENGINE = 9, TIME = 13, WORLD = 14, HELP = 15, JOINED = 192 };
 #define PASS(how) TIME, how
 #define LIVE HELP, HELP            /* HELLO and READY of the engines */
 #define TWO_FLAVOURS ENGINE, 9, 56 /* READY of a doublet */
+#define COLOURS ENGINE, 9, 57      /* of fields with colour alone */
 #define START PASS(1), LIVE
 #define DONE(how, status) ENGINE, 0, how, status
 #define PROGRESS ENGINE, 5, 9
@@ -264,6 +265,10 @@ static void save_states(void) {
           C0(SUBMIT(Z4, TWELVE, 223)), HELP, HELP, CRASH(0), PASS(1), LIVE, C0(HELLO),
           C0(ATTACH(0)), C0(ATTACH(1)), HELP, HELP);
   /* Flavour -1, 1 and 2 of a column, where right-hand sides have two, and one. */
+  SESSION("colours", 2 | STATE, HELP, COLOURS, C0(HELLO), C0(BIND), C0(SUBMIT(POINT, TWO, 24)),
+          C0(SUBMIT(POINT | KEEP, 2, 0)), C0(SUBMIT(UP, ONE, 0)), C0(UPLOAD(0, 0)), HELP, HELP,
+          HELP, HELP, C0(CONTRACT(0, 1)), CONTRACTED, C0(SUBMIT(SEQ, ONE, 0)), HELP, CRASH(0), HELP,
+          COLOURS, C0(HELLO), C0(BIND), C0(ATTACH(0)), HELP, C0(GRANT(0, 0)), C0(ACK(0, 0)));
   SESSION("doublet", 2 | STATE, HELP, TWO_FLAVOURS, C0(HELLO), C0(SUBMIT(Z4, TWO, 24)),
           C0(SUBMIT(POINT, TWELVE, 152)), C0(SUBMIT(WALL, TWO, 216)), HELP, HELP, CRASH(0), HELP,
           TWO_FLAVOURS, C0(HELLO), C0(ATTACH(0)), C0(ATTACH(1)), HELP, HELP, CRASH(0), LIVE,

@@ -111,7 +111,8 @@ void engine_hears(int e, const uint8_t *data, size_t bytes) {
   if (m->body_case == QUARK__ENGINE__FRONT_MESSAGE__BODY_ADOPT) on_adopt(engine, m->adopt);
   if (m->body_case == QUARK__ENGINE__FRONT_MESSAGE__BODY_FILL) on_fill(engine, m->fill);
   if (m->body_case == QUARK__ENGINE__FRONT_MESSAGE__BODY_CONTRACT) {
-    QK_ASSERT(m->contract->n_shm_a == QK_PROPAGATOR_COLUMNS);
+    const size_t n = m->contract->n_shm_a;
+    QK_ASSERT(n == QK_PROPAGATOR_COLUMNS || n == QK_COLOUR_COLUMNS);
     QK_ASSERT(engine->inflight[QK_CONTRACT_ENTRY] == 0);
     engine->inflight[QK_CONTRACT_ENTRY] = m->contract->serial;
   }
