@@ -38,14 +38,14 @@ static void fail_everywhere(const char *point, qk_status_t expected, int sample)
   rig_fail_everywhere("builtin:weak:2x2x2x4:1", point, expected, sample, life, fractions);
 }
 
-Test(overlap_faults, device_memory, .timeout = 100) {
+Test(overlap_faults, device_memory, .timeout = 300) {
   fail_everywhere("device-alloc", QK_DEVICE_MEMORY, 0);
 }
 
-Test(overlap_faults, host_memory, .timeout = 100) {
+Test(overlap_faults, host_memory, .timeout = 300) {
   fail_everywhere("alloc", QK_NO_MEMORY, 0);
 }
 
-Test(overlap_faults, device_calls, .timeout = 100) {
+Test(overlap_faults, device_calls, .timeout = 300) {
   fail_everywhere("device-call", QK_DEVICE_ERROR, 8);
 }
