@@ -181,7 +181,7 @@ int main(int argc, char **argv) {
   counting.peer_sum = counted_sum;
   rig.dev.ops = &counting;
   rig_operator(&rig, 0.05, 1, -1);
-  print_all(&rig, 0, "whole");
+  print_all(&rig, 1024, "whole");
   if (strcmp(argv[1], "both") == 0) print_all(&rig, -1, "cut");
   rig.dev.ops = backend;
   rig_close(&rig);
