@@ -183,7 +183,7 @@ def what_a_load_may_say_is_checked(case):
                  (dict(name='x' * 65), 'letters'), (dict(name='a', kappa=0.1, mass=0.1), 'both'), (dict(name='a', kappa=0), 'kappa = 0'),
                  (dict(name='a', kappa=float('nan')), 'kappa = nan'), (dict(name='a', kappa=1e-300), 'kappa = 1e-300'),
                  (dict(name='a', kappa=-1e-310), 'kappa = -1e-310'), (dict(name='a', kappa=-0.1), 'above 0'),
-                 (dict(name='a', mass=-4), 'above -4'), (dict(name='a', action='overlap'), 'must be one of wilson, wilson-clover'),
+                 (dict(name='a', mass=-4), 'above -4'), (dict(name='a', action='ghost'), 'must be one of wilson, wilson-clover'),
                  (dict(name='a', action='wilson', parameter=[qk.Setting(key='csw', value='1')]), 'it has mass'),
                  (dict(name='a', action='wilson-clover', mass=0.1), 'needs csw'),
                  (dict(name='a', mass=0.1, parameter=[qk.Setting(key='mass', value='1')]), 'twice'),
