@@ -335,7 +335,7 @@ qk_status_t qk_settings_check_deflate(const qk_settings_t *s, const char *field,
     return qk_fail(err, QK_UNSUPPORTED,
                    "%s: solves begin with no eigenvectors where fields have colour alone, as those "
                    "of the action %s",
-                   field, action->name);
+                   s->deflate_from ? field : "deflate", action->name);
   if (s->deflate > QK_DEFLATE_MAX)
     return qk_fail(err, QK_TOO_LARGE, "deflate = %lld is over the limit of %d",
                    (long long)s->deflate, QK_DEFLATE_MAX);
