@@ -18,8 +18,8 @@
 #include <unistd.h>
 
 #include "daemon/base/mem.h"
-#include "tests/support/staggered/colours.h"
 #include "tests/support/loops.h"
+#include "tests/support/staggered/colours.h"
 
 enum { NT = 8 };
 

@@ -12,9 +12,9 @@
 
 #include "daemon/base/progress.h"
 #include "daemon/engine/checkpoint/mg_file.h"
+#include "daemon/engine/mg_service/mg_health.h"
 #include "daemon/engine/multigrid/cycle.h"
 #include "daemon/engine/multigrid/cycle_vectors.h"
-#include "daemon/engine/mg_service/mg_health.h"
 
 typedef struct qk_mg_service_params {
   qk_mg_params_t mg; /* complete */

@@ -16,11 +16,11 @@
 #include "daemon/engine/hadron/smear_cache.h"
 #include "daemon/engine/krylov/solver.h"
 #include "daemon/engine/lattice/pinned.h"
+#include "daemon/engine/mg_service/mg_service.h"
 #include "daemon/engine/setup/clocks.h"
 #include "daemon/engine/setup/deflate.h"
 #include "daemon/engine/setup/load.h"
 #include "daemon/engine/setup/mg_grid.h"
-#include "daemon/engine/mg_service/mg_service.h"
 #include "daemon/engine/setup/plan.h"
 
 enum { QK_PINNED_STAGING = 1 };
