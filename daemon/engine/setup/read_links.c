@@ -63,7 +63,7 @@ static qk_status_t watch(void *arg, const qk_fix_point_t *point, bool *stop) {
   if (point->iteration == 0) f->first = point->theta;
   const double won = log(f->first / point->theta), wanted = log(f->first / f->params.tol);
   const int64_t percent = won > 0 && wanted > 0 ? (int64_t)(100 * fmin(won / wanted, 1)) : 0;
-  if (f->progress) f->progress(f->arg, "fix", percent, 100);
+  f->progress(f->arg, "fix", percent, 100);
   *stop = false;
   return QK_OK;
 }
