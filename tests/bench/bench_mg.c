@@ -555,19 +555,6 @@ static void of_actions(qk_rig_t *rig, const options_t *o) {
   }
 }
 
-/* Under mpirun: all ranks, on the grid that quarkd would take; rank 0 prints. Else NULL: one. */
-static qk_comm_t *ranks(int *argc, char ***argv, const char *gauge) {
-  qk_err_t err = {0};
-  qk_comm_t *comm;
-  int grid[4];
-  if (!getenv("OMPI_COMM_WORLD_SIZE")) return NULL;
-  rig_must(qk_comm_mpi_create(argc, argv, &comm, &err), "mpi", &err);
-  mg_rig_lay_out(comm, gauge, grid);
-  if (qk_comm_rank(comm) != 0 && !freopen("/dev/null", "w", stdout)) abort();
-  printf("%d ranks: %dx%dx%dx%d\n", qk_comm_size(comm), grid[0], grid[1], grid[2], grid[3]);
-  return comm;
-}
-
 int main(int argc, char **argv) {
   options_t o = {.gauge = "builtin:weak:8x8x8x16:1",
                  .kappa = {0.1350},
@@ -584,7 +571,7 @@ int main(int argc, char **argv) {
   if (!rig_backend_present()) return 77;
   qk_rig_t rig;
   char what[80];
-  rig_open(&rig, ranks(&argc, &argv, o.gauge), o.gauge, NULL);
+  rig_open(&rig, mg_rig_ranks(&argc, &argv, o.gauge), o.gauge, NULL);
   snprintf(what, sizeof what, "csw %g, tolerance %g", o.csw, o.tol);
   rig_print(&rig, o.gauge, what);
   if (o.naction > 0)

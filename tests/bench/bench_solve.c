@@ -3,7 +3,7 @@
  *
  * Prints operator applications per RHS (all precisions counted alike), their ratio to the first
  * precision of the same method, iterations, seconds per RHS, the time of an iteration of the whole
- * batch, and the speed that the inner iteration reached.
+ * batch, and the speed that the inner iteration reached. Under mpirun on all ranks.
  */
 #include <argp.h>
 #include <math.h>
@@ -13,6 +13,7 @@
 
 #include "daemon/base/mem.h"
 #include "proto/action/operator_text.h"
+#include "tests/support/mg_rig.h"
 #include "tests/support/staggered/colours.h"
 
 typedef struct options {
@@ -77,9 +78,10 @@ static bool has_colours(const options_t *o) {
 static void fill(qk_rig_t *rig, const options_t *o, qk_solver_t *solver, int n) {
   if (has_colours(o)) {
     double complex *v = colours_vector(rig);
+    const bool has_origin = qk_comm_rank(rig->comm) == 0;
     for (int i = 0; i < n; i++) {
       memset(v, 0, colours_numbers(rig) * sizeof *v);
-      v[i] = 1; /* three columns a site */
+      if (has_origin) v[i] = 1; /* three columns a site */
       colours_import(rig, qk_solver_rhs(solver, i), 0, v);
     }
     qk_free(v);
@@ -169,16 +171,17 @@ int main(int argc, char **argv) {
   argp_parse(&argp, argc, argv, 0, NULL, &o);
   if (!rig_backend_present()) return 77;
   qk_rig_t rig;
+  qk_comm_t *comm = mg_rig_ranks(&argc, &argv, o.gauge);
   char what[160];
   if (has_colours(&o)) {
-    colours_open(&rig, NULL, o.gauge, NULL, o.action, -1);
+    colours_open(&rig, comm, o.gauge, NULL, o.action, -1);
     snprintf(what, sizeof what, "%.100s, tolerance %g", o.action, o.tol);
   } else if (o.action) {
-    rig_open(&rig, NULL, o.gauge, NULL);
+    rig_open(&rig, comm, o.gauge, NULL);
     rig_action(&rig, o.action, -1);
     snprintf(what, sizeof what, "%.100s, tolerance %g", o.action, o.tol);
   } else {
-    rig_open(&rig, NULL, o.gauge, NULL);
+    rig_open(&rig, comm, o.gauge, NULL);
     rig_operator(&rig, qk_mass_of_kappa(o.kappa), o.csw, -1);
     snprintf(what, sizeof what, "kappa %g, csw %g, tolerance %g", o.kappa, o.csw, o.tol);
   }

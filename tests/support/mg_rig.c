@@ -19,7 +19,7 @@ qk_mg_params_t mg_rig_small_params(int nlevel) {
   return p;
 }
 
-void mg_rig_lay_out(qk_comm_t *comm, const char *gauge, int grid[4]) {
+static void lay_out(qk_comm_t *comm, const char *gauge, int grid[4]) {
   static const qk_mg_params_t defaults;
   const char *backend = getenv("QK_BACKEND");
   const bool gpu = backend != NULL && strcmp(backend, "cuda") == 0;
@@ -31,6 +31,18 @@ void mg_rig_lay_out(qk_comm_t *comm, const char *gauge, int grid[4]) {
                              gpu ? &qk_tuning_gpu : &qk_tuning_cpu, grid, NULL, NULL, &err),
            "grid", &err);
   rig_must(qk_comm_set_grid(comm, grid, &err), "grid", &err);
+}
+
+qk_comm_t *mg_rig_ranks(int *argc, char ***argv, const char *gauge) {
+  qk_err_t err = {0};
+  qk_comm_t *comm;
+  int grid[4];
+  if (!getenv("OMPI_COMM_WORLD_SIZE")) return NULL;
+  rig_must(qk_comm_mpi_create(argc, argv, &comm, &err), "mpi", &err);
+  lay_out(comm, gauge, grid);
+  if (qk_comm_rank(comm) != 0 && !freopen("/dev/null", "w", stdout)) abort();
+  printf("%d ranks: %dx%dx%dx%d\n", qk_comm_size(comm), grid[0], grid[1], grid[2], grid[3]);
+  return comm;
 }
 
 void mg_rig_slots(qk_rig_t *rig, mg_rig_t *m, qk_prec_t outer, int nslot, int keep) {

@@ -18,8 +18,9 @@ typedef struct mg_rig {
 /* Two levels of builtin:weak:4x4x8x8, or three, with little work in them. */
 qk_mg_params_t mg_rig_small_params(int nlevel);
 
-/* Lays the ranks on the grid that quarkd takes for the defaults of multigrid on this lattice. */
-void mg_rig_lay_out(qk_comm_t *comm, const char *gauge, int grid[4]);
+/* Under mpirun: all ranks, on the grid that quarkd takes for this lattice and the defaults of
+ * multigrid; rank 0 says so, what the others print is dropped. Else NULL: one rank. */
+qk_comm_t *mg_rig_ranks(int *argc, char ***argv, const char *gauge);
 
 /* params NULL: all defaults. outer: precision of the outer iteration. */
 void mg_rig_open(qk_rig_t *rig, const qk_mg_params_t *params, qk_prec_t outer, int nslot,
