@@ -193,6 +193,17 @@ if [ -n "$quarkd" ] && [ -n "$quarkctl" ] && [ -n "$quark_engine" ]; then
 else
   note 'quarkctl selftest' skipped 0
 fi
+if [ -n "$quarkd" ] && [ -n "$quark_engine" ] && [ -n "$quark_gauge" ] && [ -n "${QK_PYTHON:-}" ]; then
+  service=("$quarkd" "$quark_engine" "$quark_gauge")
+  for name in daemon staggered stopping; do
+    check "service: $name" "$QK_PYTHON" "$source_root/tests/integ/daemon/test_$name.py" "${service[@]}" 1
+  done
+  if [ "$gpus" -gt 1 ]; then
+    check_all 'service: ranks that are killed' "$QK_PYTHON" "$source_root/tests/integ/daemon/test_rank_kills.py" "${service[@]}" 2
+  fi
+else
+  note 'service' skipped 0
+fi
 if [ -n "$quark_tune" ]; then
   # 0: settings are better than the defaults; 1: there are none
   check 'quark-tune for ten seconds' bash -c '"$@" || [ $? -eq 1 ]' tune "$quark_tune" --kappa 0.1350 --csw 1.769 --slots 8 --budget 10 --backend cuda \

@@ -72,7 +72,8 @@ class Daemon:
                             'XDG_STATE_HOME': self.dir, **(env or {})}
         # what a sanitizer keeps aside is no growth
         self.environment['ASAN_OPTIONS'] = os.environ.get('ASAN_OPTIONS', '') + ':quarantine_size_mb=1'
-        command = [binary, '--gauge', gauge, '--mass', mass, '--backend', 'cpu', '--solver', 'bicgstab']
+        command = [binary, '--gauge', gauge, '--mass', mass, '--backend', os.environ.get('QK_BACKEND', 'cpu'),
+                   '--solver', 'bicgstab']
         command += [] if '--config' in options else ['--log-level', 'debug']
         if not any(o.startswith('--listen') for o in options):
             command += ['--listen', 'tcp://127.0.0.1:0']
