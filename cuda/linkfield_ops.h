@@ -154,7 +154,8 @@ typedef struct qk_fix_relax_args {
   qk_linkfield_t u;
   double *g;
   int32_t directions, parity;
-  double omega; /* 1 <= omega < 2 */
+  int32_t first; /* subgroup, 0 to 2: rows 0 1, 0 2, 1 2; the others follow in turn */
+  double omega;  /* 1 <= omega < 2 */
 } qk_fix_relax_args_t;
 
 /* Of each local time slice, summed over its sites: Re tr w, and tr D D^+ with D the traceless part

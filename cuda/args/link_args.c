@@ -169,6 +169,7 @@ static qk_status_t check_fix(qk_ops_ctx_t *ctx, const char *call, const qk_latti
 
 qk_status_t qk_args_fix_relax(qk_ops_ctx_t *ctx, const qk_fix_relax_args_t *a) {
   if (a->parity != 0 && a->parity != 1) return BAD("fix relax: parity = %d: 0 or 1", a->parity);
+  if (a->first < 0 || a->first > 2) return BAD("fix relax: first = %d: 0 to 2", a->first);
   if (!(a->omega >= 1 && a->omega < 2)) return BAD("fix relax: omega = %g: 1 to 2", a->omega);
   return check_fix(ctx, "fix relax", &a->lat, &a->u, a->g, a->directions);
 }

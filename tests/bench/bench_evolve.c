@@ -71,7 +71,7 @@ static void bench_fix(const bench_t *b, const settings_t *s, qk_linkfield_t u) {
   double *sum = malloc((size_t)b->lat.l[3] * 2 * sizeof *sum);
   const qk_link_start_args_t start = {.lat = b->lat, .u = g, .directions = 1, .hot = 1};
   bench_must(b, b->ops->link_start(b->ctx, &start), "link_start");
-  qk_fix_relax_args_t relax = {.lat = b->lat, .u = u, .g = g.data, .directions = 4, .omega = 1.7};
+  qk_fix_relax_args_t relax = {.lat = b->lat, .u = u, .g = g.data, .directions = 4, .omega = 1.95};
   qk_fix_sums_args_t theta = {.lat = b->lat, .u = u, .g = g.data, .directions = 4, .sum = sum};
   show(b, s, "gauge fixing", bench_measure(b, run_relax, &relax), volume,
        2 * (4 + 1 + 0.5) * volume * link);

@@ -59,7 +59,7 @@ QK_HD quaternion relaxed(const quaternion &r, double omega) {
   return h;
 }
 
-struct fix_relaxer {
+template <int FIRST> struct fix_relaxer {
   static constexpr int blocks = 3; /* on a multiprocessor: what registers allow */
   update_plan p;
   double *g;
@@ -76,7 +76,8 @@ struct fix_relaxer {
     at.load_g<false>(at.s.parity, at.s.n, own);
     multiply<false>(way, own, sum);
     QK_UNROLL
-    for (int subgroup = 0; subgroup < 3; subgroup++) {
+    for (int i = 0; i < 3; i++) {
+      const int subgroup = (FIRST + i) % 3;
       const int a = subgroup == 2 ? 1 : 0, b = subgroup == 0 ? 1 : 2;
       const quaternion h = relaxed(block_of(way, a, b), omega);
       rotate_rows(h, a, b, own);

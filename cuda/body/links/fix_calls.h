@@ -14,7 +14,14 @@ qk_status_t fix_relax(qk_ops_ctx_t *ctx, const qk_fix_relax_args_t *a) {
   const qk_status_t status = qk_args_fix_relax(ctx, a);
   if (status != QK_OK) return status;
   const update_plan plan = plan_parity(a->lat, a->u, a->parity);
-  return each_group(ctx, plan.nwork, fix_relaxer{plan, a->g, a->directions, a->omega});
+  switch (a->first) {
+  case 0:
+    return each_group(ctx, plan.nwork, fix_relaxer<0>{plan, a->g, a->directions, a->omega});
+  case 1:
+    return each_group(ctx, plan.nwork, fix_relaxer<1>{plan, a->g, a->directions, a->omega});
+  default:
+    return each_group(ctx, plan.nwork, fix_relaxer<2>{plan, a->g, a->directions, a->omega});
+  }
 }
 
 qk_status_t fix_rotate(qk_ops_ctx_t *ctx, const qk_fix_rotate_args_t *a) {

@@ -37,7 +37,7 @@ static const struct argp_option rows[] = {
     {"tol", KEY_TOL, "THETA", 0, "ends where theta is not above this (1e-12)", 2},
     {"max-iter", KEY_MAX_ITER, "N", 0, "iterations at most (20000)", 2},
     {"check-every", KEY_CHECK_EVERY, "N", 0, "iterations between two looks at theta (20)", 2},
-    {"overrelax", KEY_OVERRELAX, "OMEGA", 0, "1 (none) to 1.99 (1.7)", 2},
+    {"overrelax", KEY_OVERRELAX, "OMEGA", 0, "1 (none) to 1.99 (1.95)", 2},
     {"random-start", KEY_RANDOM_START, "SEED", 0,
      "from a random transformation of this seed, which may lead to another Gribov copy", 3},
     {"transform", KEY_TRANSFORM, "FILE", 0, "write the transformation, too (SciDAC)", 4},
@@ -287,7 +287,7 @@ int qk_tool_fix(int argc, char **argv) {
              "theta (exit status 75). Where theta stays above the tolerance the exit status is 65, "
              "and nothing is written without --partial."};
   options_t o = {
-      .params = {.tol = 1e-12, .omega = 1.7, .max_iterations = 20000, .check_every = 20}};
+      .params = {.tol = 1e-12, .omega = QK_FIX_OMEGA, .max_iterations = 20000, .check_every = 20}};
   qk_tool_t tool;
   qk_err_t err = {0};
   job_t job = {.tool = &tool, .o = &o, .err = &err};

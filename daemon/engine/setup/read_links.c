@@ -9,7 +9,7 @@
 
 /* Plaquettes of the same links in another gauge differ by rounding. */
 static const double PLAQUETTE_ROUNDING = 1e-11;
-static const qk_fix_params_t FIX = {.omega = 1.7, .max_iterations = 20000, .check_every = 20};
+static const qk_fix_params_t FIX = {.omega = QK_FIX_OMEGA, .max_iterations = 20000, .check_every = 20};
 
 static bool on_root(const qk_device_t *dev) {
   return qk_comm_rank(dev->geom->comm) == 0;

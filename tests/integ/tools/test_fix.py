@@ -54,6 +54,7 @@ def fixed_links_are_fixed_by_the_oracle(exe):
                 found, _ = ref.load_lime(out)
                 assert set(told) == KEYS and told['converged'] and not told['interrupted']
                 assert told['gauge'] == gauge and told['transform'] == turn and told['iterations'] > 0
+                assert more or told['iterations'] < 1000, told  # with one order of the subgroups it is several thousand
                 assert fix_ref.theta(found, gauge) <= 1.001e-12 and told['theta'] <= 1e-12
                 assert abs(told['functional'] - fix_ref.functional(found, gauge)) < 1e-13
                 assert told['functional'] > fix_ref.functional(links, gauge) + 0.3

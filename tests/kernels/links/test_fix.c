@@ -82,12 +82,12 @@ static void turn_rows(double complex a, double complex b, int p, int q, matrix_t
   }
 }
 
-static void plain_relax(field_t *f, int64_t n, int directions, double omega) {
+static void plain_relax(field_t *f, int64_t n, int directions, int first, double omega) {
   static const int pair[3][2] = {{0, 1}, {0, 2}, {1, 2}};
   matrix_t w;
   around(f, n, directions, w);
   for (int s = 0; s < 3; s++) {
-    const int p = pair[s][0], q = pair[s][1];
+    const int p = pair[(first + s) % 3][0], q = pair[(first + s) % 3][1];
     /* Re tr (h w) = Re [a (w_pp + w_qq^*) + b (w_qp - w_pq^*)] */
     const double complex a = conj(w[p][p] + conj(w[q][q])), b = conj(w[q][p] - conj(w[p][q]));
     const double k = sqrt(creal(a * conj(a) + b * conj(b)));
@@ -100,12 +100,13 @@ static void plain_relax(field_t *f, int64_t n, int directions, double omega) {
 
 /* ---- tests ---- */
 
-static void relax(const field_t *f, int directions, int parity, double omega) {
+static void relax(const field_t *f, int directions, int parity, int first, double omega) {
   const qk_fix_relax_args_t a = {.lat = f->kit.lat,
                                  .u = f->u,
                                  .g = f->g.data,
                                  .directions = directions,
                                  .parity = parity,
+                                 .first = first,
                                  .omega = omega};
   kit_must(&f->kit, f->kit.ops->fix_relax(f->kit.ctx, &a), "fix_relax");
 }
@@ -117,9 +118,10 @@ Test(fix_kernels, relax_as_plain_loops) {
       field_t f;
       open_field(&f, extents[e]);
       for (int i = 0; i < 6; i++) {
-        relax(&f, directions, i & 1, omegas[i / 2]);
+        relax(&f, directions, i & 1, i / 2, omegas[i / 2]);
         for (int64_t n = 0; n < f.kit.volume; n++)
-          if (links_parity(&f.kit, n) == (i & 1)) plain_relax(&f, n, directions, omegas[i / 2]);
+          if (links_parity(&f.kit, n) == (i & 1))
+            plain_relax(&f, n, directions, i / 2, omegas[i / 2]);
       }
       matrix_t *got = links_copy_out(&f.kit, &f.g, 1);
       const double off = links_distance(got, f.turn, f.kit.volume);
@@ -177,7 +179,7 @@ Test(fix_kernels, transform_links_as_plain_loops) {
 
 /* Three iterations and the links transformed, on whichever backend. */
 static void all_of_it(field_t *f, matrix_t **g, matrix_t **u) {
-  for (int i = 0; i < 6; i++) relax(f, 4, i & 1, 1.7);
+  for (int i = 0; i < 6; i++) relax(f, 4, i & 1, i / 2, 1.7);
   const qk_fix_rotate_args_t a = {.lat = f->kit.lat, .u = f->u, .g = f->g.data};
   kit_must(&f->kit, f->kit.ops->fix_rotate(f->kit.ctx, &a), "fix_rotate");
   *g = links_copy_out(&f->kit, &f->g, 1);
@@ -243,6 +245,8 @@ Test(fix_kernels, refuse_what_does_not_fit) {
   kit_refused(kit, kit->ops->fix_relax(kit->ctx, &a), said)
   REFUSED(a.directions = 2, "directions = 2");
   REFUSED(a.parity = 2, "parity = 2");
+  REFUSED(a.first = -1, "first = -1");
+  REFUSED(a.first = 3, "first = 3");
   REFUSED(a.omega = 0.9, "omega = 0.9");
   REFUSED(a.omega = 2, "omega = 2");
   REFUSED(a.omega = NAN, "omega = ");

@@ -81,12 +81,13 @@ qk_status_t qk_fix_measure(const qk_gaugefield_t *u, const qk_gaugefield_t *g, q
 }
 
 static qk_status_t iterate(const qk_gaugefield_t *u, qk_gaugefield_t *g,
-                           const qk_fix_params_t *params) {
+                           const qk_fix_params_t *params, int64_t iteration) {
   const qk_device_t *dev = u->dev;
   qk_fix_relax_args_t a = {.lat = dev->geom->lat,
                            .u = u->v,
                            .g = g->v.data,
                            .directions = directions_of(params->gauge),
+                           .first = (int)(iteration % 3),
                            .omega = params->omega};
   for (a.parity = 0; a.parity < 2; a.parity++) {
     qk_status_t status = dev->ops->fix_relax(dev->ctx, &a);
@@ -108,7 +109,7 @@ static qk_status_t run(const qk_gaugefield_t *u, qk_gaugefield_t *g, const qk_fi
       if (status != QK_OK) return status;
       if (last || stop || point->theta <= params->tol || !isfinite(point->theta)) return QK_OK;
     }
-    qk_status_t status = iterate(u, g, params);
+    qk_status_t status = iterate(u, g, params, point->iteration);
     if (status != QK_OK) return status;
     point->iteration++;
   }

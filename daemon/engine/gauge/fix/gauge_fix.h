@@ -15,7 +15,9 @@
  * theta of single time slices, whose V is that of a slice.
  *
  * An iteration visits the even sites, then the odd ones: three SU(2) subgroups, each overrelaxed
- * (Mandula, Ogilvie, Phys. Lett. B 248 (1990) 156). The links are left as they are until apply,
+ * (Mandula, Ogilvie, Phys. Lett. B 248 (1990) 156). Each iteration begins with another subgroup: on
+ * the two diagonal generators, which all three share, three reflections in always the same order
+ * leave one direction nearly as it is (docs/decisions.md). The links are left as they are until apply,
  * which computes W once, so that rounding does not pile up. All backends do the same arithmetic,
  * operation by operation: so many iterations give the same bits on any backend and grid of ranks.
  * theta and F are the same to rounding.
@@ -32,6 +34,7 @@ typedef enum qk_fix_gauge { QK_FIX_LANDAU, QK_FIX_COULOMB } qk_fix_gauge_t;
 
 /* theta below this is rounding. */
 #define QK_FIX_TOL_MIN 1e-26
+#define QK_FIX_OMEGA 1.95 /* the default */
 
 typedef struct qk_fix_params {
   qk_fix_gauge_t gauge;
