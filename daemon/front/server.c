@@ -10,6 +10,7 @@
 #include <zmq.h>
 
 #include "daemon/base/log.h"
+#include "daemon/front/engines/checkpoint_path.h"
 #include "daemon/front/host/runtime.h"
 #include "daemon/front/net/net.h"
 #include "daemon/front/restore/restore.h"
@@ -240,6 +241,9 @@ static qk_status_t open_all(qk_server_t *server, qk_err_t *err) {
   qk_status_t s = qk_runtime_engine_path(server->service.settings->engine, server->program,
                                          sizeof server->program, err);
   if (s == QK_OK) s = open_loop(server, err);
+  if (s == QK_OK)
+    s = qk_checkpoint_claim(server->service.settings, server->multigrid, &server->multigrid_lock,
+                            err);
   if (s == QK_OK) s = qk_setups_open(&server->service, err);
   if (s == QK_OK)
     s = qk_file_io_open(&server->loop, server->service.settings->file_roots, &server->service.files,
@@ -298,6 +302,7 @@ static void close_all(qk_server_t *server) {
   qk_net_fini(&server->net);
   if (server->zmq) zmq_ctx_term(server->zmq);
   if (server->dir[0]) rmdir(server->dir);
+  if (server->multigrid_lock >= 0) close(server->multigrid_lock);
   if (server->service.settings->endpoint_file)
     qk_runtime_withdraw(server->service.settings->endpoint_file, server->endpoint_fd);
   if (server->announced && server->service.settings->pidfile)
@@ -307,7 +312,8 @@ static void close_all(qk_server_t *server) {
 int qk_server_run(qk_server_t *server, qk_settings_t *settings) {
   qk_err_t err = {0};
   *server = (qk_server_t){.service = {.settings = settings, .lock = -1, .journal_lock = -1},
-                          .endpoint_fd = -1};
+                          .endpoint_fd = -1,
+                          .multigrid_lock = -1};
   server->life = (qk_life_t){server, on_failure, on_engines_stopped};
   server->service.life = &server->life;
   server->view.service = &server->service;

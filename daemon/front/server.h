@@ -20,10 +20,12 @@ typedef struct qk_server {
   void *zmq;
   qk_http_t *http; /* NULL: none */
   qk_notify_t notify;
-  char program[4096]; /* quark-engine */
-  char dir[108];      /* private directory for ipc sockets */
-  bool announced;     /* the pid file is ours */
-  int endpoint_fd;    /* of the endpoint file; -1: none */
+  char program[4096];              /* quark-engine */
+  char dir[108];                   /* private directory for ipc sockets */
+  bool announced;                  /* the pid file is ours */
+  int endpoint_fd;                 /* of the endpoint file; -1: none */
+  char multigrid[QK_PATH_MAX + 1]; /* qk_checkpoint_claim */
+  int multigrid_lock;              /* -1: none */
   double drain_until;
   bool ticked; /* leases are judged in this turn */
   double told; /* when SIGTERM or SIGINT last counted; 0: never */

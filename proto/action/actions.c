@@ -212,7 +212,7 @@ static const qk_param_t asqtad[] = {
     STAGGERED_MASS,
     {.key = "u0",
      .type = QK_PARAM_REAL,
-     .least = 0.1,
+     .least = 0.2,
      .most = 10,
      .help = "tadpole factor u_0; 1: none"},
     {.key = 0},

@@ -7,7 +7,7 @@
 
 #include "daemon/engine/lattice/scalars.h"
 
-enum { REALS = 24, PIECE_SITES = 4096 };
+enum { PIECE_SITES = 4096 };
 
 /* What the numbers so far are: the sum of squares is in units of the largest one. */
 typedef struct tally {
@@ -17,14 +17,15 @@ typedef struct tally {
 } tally_t;
 
 /* The number of the first real of local site n of a vector, which counts in wire order. */
-static int64_t number_of(const qk_lattice_t *lat, int64_t n) {
+static int64_t number_of(const qk_geom_t *geom, int64_t n) {
+  const qk_lattice_t *lat = &geom->lat;
   int64_t site = 0, x[4];
   for (int mu = 0; mu < 4; mu++) {
     x[mu] = lat->offset[mu] + n % lat->l[mu];
     n /= lat->l[mu];
   }
   for (int mu = 3; mu >= 0; mu--) site = site * lat->global[mu] + x[mu];
-  return site * REALS;
+  return site * qk_geom_wire_reals(geom);
 }
 
 static void count_finite(tally_t *t, double size, int64_t at) {
@@ -43,10 +44,11 @@ static void count_finite(tally_t *t, double size, int64_t at) {
 /* Of vector k. */
 static void count_sites(tally_t *t, const qk_geom_t *geom, int k, const double *v, int64_t first,
                         int64_t n) {
+  const int reals = qk_geom_wire_reals(geom);
   for (int64_t i = 0; i < n; i++) {
-    const int64_t number = k * geom->volume * REALS + number_of(&geom->lat, first + i);
-    for (int c = 0; c < REALS; c++) {
-      const double size = fabs(v[i * REALS + c]);
+    const int64_t number = k * geom->volume * reals + number_of(geom, first + i);
+    for (int c = 0; c < reals; c++) {
+      const double size = fabs(v[i * reals + c]);
       if (!isfinite(size)) {
         if (t->finite || number + c < t->at) t->at = number + c;
         t->finite = false;
@@ -60,9 +62,10 @@ static void count_sites(tally_t *t, const qk_geom_t *geom, int k, const double *
 static void count_column(const qk_device_t *dev, int k, const double *wire, double *host,
                          tally_t *t) {
   const int64_t volume = dev->geom->local_volume;
+  const int reals = qk_geom_wire_reals(dev->geom);
   for (int64_t at = 0; at < volume; at += PIECE_SITES) {
     const int64_t n = volume - at < PIECE_SITES ? volume - at : PIECE_SITES;
-    qk_dev_copy(dev, host, wire + at * REALS, (size_t)n * REALS * sizeof *wire, QK_COPY_TO_HOST);
+    qk_dev_copy(dev, host, wire + at * reals, (size_t)(n * reals) * sizeof *wire, QK_COPY_TO_HOST);
     qk_dev_sync(dev);
     if (!qk_dev_ok(dev)) return;
     count_sites(t, dev->geom, k, host, at, n);
@@ -73,7 +76,8 @@ static void count_column(const qk_device_t *dev, int k, const double *wire, doub
 static qk_status_t count_local(const qk_device_t *dev, int k, const qk_rhs_args_t *args,
                                tally_t *t) {
   void *host = NULL;
-  qk_status_t status = dev->ops->alloc_host(dev->ctx, PIECE_SITES * REALS * sizeof(double), &host);
+  const size_t bytes = (size_t)(PIECE_SITES * qk_geom_wire_reals(dev->geom)) * sizeof(double);
+  qk_status_t status = dev->ops->alloc_host(dev->ctx, bytes, &host);
   if (status != QK_OK) return status;
   qk_dev_note(dev, dev->ops->rhs_export(dev->ctx, args));
   if (qk_dev_ok(dev)) count_column(dev, k, args->wire[0], host, t);
@@ -125,16 +129,19 @@ qk_status_t qk_extent_find(qk_work_t *work, const qk_field_t *field, const doubl
 }
 
 void qk_extent_place(const qk_geom_t *geom, const qk_extent_t *extent, char text[QK_EXTENT_PLACE]) {
-  const int k = (int)(extent->at / (geom->volume * REALS));
-  int64_t site = extent->at / REALS % geom->volume;
-  const int component = (int)(extent->at % REALS) / 2;
+  const int reals = qk_geom_wire_reals(geom);
+  const int k = (int)(extent->at / (geom->volume * reals));
+  int64_t site = extent->at / reals % geom->volume;
+  const int component = (int)(extent->at % reals) / 2;
+  char spin[24] = "";
   int x[4];
   for (int mu = 0; mu < 4; mu++) {
     x[mu] = (int)(site % geom->global[mu]);
     site /= geom->global[mu];
   }
-  snprintf(text, QK_EXTENT_PLACE, "x y z t = %d %d %d %d, spin %d, colour %d%s", x[0], x[1], x[2],
-           x[3], component / 3, component % 3,
+  if (geom->ncomp != QK_COLOUR_COMPONENTS) snprintf(spin, sizeof spin, " spin %d,", component / 3);
+  snprintf(text, QK_EXTENT_PLACE, "x y z t = %d %d %d %d,%s colour %d%s", x[0], x[1], x[2], x[3],
+           spin, component % 3,
            geom->inner <= 1 ? ""
            : k == 0         ? ", upper flavour"
                             : ", lower flavour");

@@ -3,8 +3,9 @@
  * where, for what |v|^2 cannot tell: it is 0 or Inf long before the numbers are.
  *
  * Real numbers are counted in wire order, [vector][t][z][y][x][spin][colour][2], over the whole
- * lattice. qk_extent_find is slow: the column passes through host memory. Collective, the same on
- * all ranks. Errors: QK_DEVICE_MEMORY, QK_DEVICE_ERROR, QK_NO_MEMORY, QK_COMM_ERROR.
+ * lattice; colour vectors have no spin. qk_extent_find is slow: the column passes through host
+ * memory. Collective, the same on all ranks. Errors: QK_DEVICE_MEMORY, QK_DEVICE_ERROR,
+ * QK_NO_MEMORY, QK_COMM_ERROR.
  */
 #ifndef QK_ENGINE_EXTENT_H
 #define QK_ENGINE_EXTENT_H
@@ -24,7 +25,7 @@ typedef struct qk_extent {
 qk_status_t qk_extent_find(qk_work_t *work, const qk_field_t *field, const double matrix[4][4][2],
                            double factor, qk_extent_t *extent);
 
-/* "x y z t = 1 2 3 4, spin 0, colour 2": where the number stands. */
+/* "x y z t = 1 2 3 4, spin 0, colour 2", "x y z t = 1 2 3 4, colour 2": where the number stands. */
 enum { QK_EXTENT_PLACE = 96 };
 void qk_extent_place(const qk_geom_t *geom, const qk_extent_t *extent, char text[QK_EXTENT_PLACE]);
 

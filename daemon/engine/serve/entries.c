@@ -353,7 +353,7 @@ static void judge(const range_t *range, const qk_geom_t *geom, const qk_extent_t
     qk_fail(verdict, QK_BAD_ARGUMENT,
             "the solution is too large for %s: %.3g at %s, at most %.3g; %sscale the source down",
             range->name, e->largest, place, range->most, range->other);
-  else if (norm < range->least * sqrt(24 * (double)geom->volume))
+  else if (norm < range->least * sqrt(qk_geom_wire_reals(geom) * (double)geom->volume))
     qk_fail(verdict, QK_BAD_ARGUMENT,
             "the solution is too small for %s: at most %.3g, at %s, and %s has all its digits from "
             "%.3g on; %sscale the source up",

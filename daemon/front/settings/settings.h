@@ -72,6 +72,7 @@ typedef struct qk_settings {
   int64_t deflate;
   const char *deflate_from;
   double walltime;       /* seconds from the start of quarkd; 0: none */
+  const char *multigrid; /* the file that qk_checkpoint_claim has found; NULL: as mg_checkpoint */
   qk_config_row_t *rows; /* of config; NULL: they belong to other settings */
   qk_config_t *config;
 } qk_settings_t;

@@ -27,7 +27,7 @@ static qk_fix_point_t judge(const double *sum, const qk_geom_t *geom, qk_fix_gau
     const double theta = sum[SUMS * t + 1] / (3 * slice);
     trace += sum[SUMS * t];
     all += sum[SUMS * t + 1];
-    if (!(theta <= worst)) worst = theta;
+    if (theta > worst || isnan(theta)) worst = theta;
   }
   /* each link is in the w of two sites */
   return (qk_fix_point_t){.functional = trace / (6 * directions * volume),

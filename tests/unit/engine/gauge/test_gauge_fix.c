@@ -94,6 +94,21 @@ Test(gauge_fix, measures_what_the_definitions_say) {
     }
 }
 
+Test(gauge_fix, a_time_slice_that_is_no_number_is_not_hidden_by_later_ones) {
+  if (!rig_backend_present()) cr_skip_test("no device");
+  qk_fix_point_t point;
+  fixing_t f;
+  begin(&f, "builtin:weak:4x2x2x6:3");
+  const int64_t slice = f.rig.geom.volume / 6;
+  f.rig.links[2 * slice * 72] = NAN;
+  rig_must(qk_gaugefield_import(f.u, f.rig.links), "import", NULL);
+  for (int k = 0; k < 2; k++) {
+    rig_must(qk_fix_measure(f.u, f.g, gauges[k], &point), "measure", NULL);
+    cr_expect(isnan(point.theta), "gauge %d: theta %g", k, point.theta);
+  }
+  end(&f);
+}
+
 typedef struct climb {
   double last;
   int looks;

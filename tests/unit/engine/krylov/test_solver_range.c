@@ -7,6 +7,7 @@
 
 #include "daemon/base/mem.h"
 #include "daemon/engine/lattice/extent.h"
+#include "tests/support/staggered/colours.h"
 #include "tests/unit/engine/krylov/solver_kit.h"
 
 static const double one[4][4][2] = {
@@ -215,6 +216,72 @@ Test(extent, finds_the_first_of_the_largest_numbers) {
   rig_import(&rig, f, 0, v);
   cr_assert_eq(qk_extent_find(rig.work, f, one, 1, &e), QK_OK);
   cr_expect(e.finite && e.largest == 0 && e.norm == 0);
+  qk_field_destroy(f);
+  qk_free(v);
+  rig_close(&rig);
+}
+
+/* ---- colour vectors ------------------------------------------------------------------------- */
+
+static void open_colours(qk_rig_t *rig) {
+  colours_open(rig, NULL, "builtin:weak:4x6x2x4:3", NULL, "staggered;mass=0.4", -1);
+}
+
+/* Solutions are those of the first source, to the bit, times the power of two. */
+Test(solver_range, plain_cg_solves_colour_vectors_of_any_size) {
+  static const int exponent[] = {0, -900, -550, 520, 1000};
+  enum { N = sizeof exponent / sizeof *exponent };
+  qk_rig_t rig;
+  open_colours(&rig);
+  const size_t n = colours_numbers(&rig);
+  double complex *v = colours_vector(&rig), *first = colours_vector(&rig);
+  qk_solver_t *solver = rig_solver(&rig, "cg", QK_SINGLE, N);
+  for (int i = 0; i < N; i++) {
+    colours_random(&rig, 7, v);
+    for (size_t c = 0; c < n; c++) v[c] *= ldexp(1, exponent[i]);
+    colours_import(&rig, qk_solver_rhs(solver, i), 0, v);
+    cr_assert_eq(qk_solver_fill(solver, i, 1e-10, 1000), QK_OK);
+  }
+  rig_run(solver);
+  colours_export(&rig, qk_solver_solution(solver, 0), 0, first);
+  for (int i = 0; i < N; i++) {
+    const qk_slot_t *s = qk_solver_slot(solver, i);
+    int wrong = 0;
+    colours_export(&rig, qk_solver_solution(solver, i), 0, v);
+    for (size_t c = 0; c < n; c++) wrong += v[c] != first[c] * ldexp(1, exponent[i]);
+    cr_expect_eq(wrong, 0, "2^%d: %d numbers are others", exponent[i], wrong);
+    cr_expect(s->status == QK_OK && s->residual > 0 && s->residual <= 1e-10, "2^%d: %s, %g",
+              exponent[i], qk_status_name(s->status), s->residual);
+  }
+  qk_solver_destroy(solver);
+  qk_free(first);
+  qk_free(v);
+  rig_close(&rig);
+}
+
+Test(extent, names_the_place_in_a_colour_vector) {
+  char place[QK_EXTENT_PLACE];
+  qk_rig_t rig;
+  qk_extent_t e;
+  qk_field_t *f;
+  open_colours(&rig);
+  double complex *v = colours_vector(&rig);
+  const size_t last = colours_numbers(&rig) - 1;
+  cr_assert_eq(qk_field_create(&rig.dev, QK_DOUBLE, 1, QK_FULL, &f), QK_OK);
+  v[7] = 4e200;
+  v[last] = -4e200 * I;
+  colours_import(&rig, f, 0, v);
+  cr_assert_eq(qk_extent_find(rig.work, f, one, 0.5, &e), QK_OK);
+  cr_expect(e.finite && e.largest == 2e200 && e.at == 14, "%g at %lld", e.largest, (long long)e.at);
+  cr_expect_float_eq(e.norm, sqrt(2), 1e-14);
+  qk_extent_place(&rig.geom, &e, place);
+  cr_expect_str_eq(place, "x y z t = 2 0 0 0, colour 1");
+  v[last] = NAN;
+  colours_import(&rig, f, 0, v);
+  cr_assert_eq(qk_extent_find(rig.work, f, one, 1, &e), QK_OK);
+  qk_extent_place(&rig.geom, &e, place);
+  cr_expect(!e.finite);
+  cr_expect_str_eq(place, "x y z t = 3 5 1 3, colour 2");
   qk_field_destroy(f);
   qk_free(v);
   rig_close(&rig);
