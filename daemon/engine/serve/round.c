@@ -202,8 +202,6 @@ static qk_status_t parse_source(const Quark__Engine__Fill *m, const qk_action_ro
   if (status != QK_OK) return status;
   status = parse_input(m, f, err);
   if (status != QK_OK) return status;
-  if (action->colour && m->smear != NULL && m->smear->steps > 0)
-    return qk_fail(err, QK_UNSUPPORTED, "smear: fields with colour alone are not smeared");
   return parse_smearing(m->smear, &f->smear, err);
 }
 
@@ -477,8 +475,6 @@ qk_status_t qk_correlate_parse(const Quark__Engine__Contract *m, const uint32_t 
       parse_memory(m, action->colour ? QK_COLOUR_COLUMNS : QK_PROPAGATOR_COLUMNS, &c, err);
   if (status != QK_OK) return status;
   status = parse_contraction(m->contraction, dims, action->colour, &c, err);
-  if (status == QK_OK && action->colour && c.sink.steps > 0)
-    status = qk_fail(err, QK_UNSUPPORTED, "sink: fields with colour alone are not smeared");
   if (status == QK_OK) *correlate = c;
   return status;
 }

@@ -155,8 +155,6 @@ static qk_status_t check_colour(const Quark__Submit *s, const qk_shape_t *shape,
                    "dagger: %s, and a solve of the adjoint is not defined for them; signs "
                    "(-1)^(x+y+z+t) of source and solution do that",
                    of);
-  if (s->smear && s->smear->steps > 0)
-    return qk_fail(err, QK_UNSUPPORTED, "smear: %s, and are not smeared", of);
   const bool sequential = s->source == QUARK__SOURCE_KIND__SOURCE_SEQUENTIAL;
   for (size_t i = 0; sequential && i < s->n_column; i++)
     if (s->column[i]->gamma != 0)
@@ -386,8 +384,6 @@ qk_status_t qk_job_check_contract(const Quark__Contract *contract, const qk_shap
   if (status == QK_OK) status = say(qk_momenta_check(c, shape->dims, why), why, err);
   if (status == QK_OK) status = say(qk_origin_check(c, shape->dims, why), why, err);
   if (status == QK_OK) status = say(qk_smearing_check(c->sink, "sink", why), why, err);
-  if (status == QK_OK && qk_shape_is_colour(shape) && c->sink && c->sink->steps > 0)
-    status = qk_fail(err, QK_UNSUPPORTED, "sink: fields with colour alone are not smeared");
   return status;
 }
 
