@@ -89,8 +89,6 @@ static qk_status_t parse_vector(const Quark__Engine__Fill *m, const qk_action_ro
   const Quark__Column *c = m->column;
   const int vectors = qk_action_vectors(action);
   char why[QK_WHY];
-  if (action->colour)
-    return qk_fail(err, QK_UNSUPPORTED, "eigenvectors: not for fields with colour alone");
   if (c == NULL || m->vectors == NULL)
     return qk_fail(err, QK_BAD_ARGUMENT,
                    "column, vectors: a source that is an eigenvector needs "
@@ -101,9 +99,9 @@ static qk_status_t parse_vector(const Quark__Engine__Fill *m, const qk_action_ro
   if (c->vector >= QK_EIGEN_COUNT_MAX || c->slice >= QK_LS_MAX)
     return qk_fail(err, QK_BAD_ARGUMENT, "vector, slice = %u, %u: below %d and %d", c->vector,
                    c->slice, QK_EIGEN_COUNT_MAX, QK_LS_MAX);
-  if (c->spin < 0 || c->spin > 3 || c->t < -1)
-    return qk_fail(err, QK_BAD_ARGUMENT, "spin, t = %d, %d: 0 to 3, and at least -1", c->spin,
-                   c->t);
+  if (c->spin < 0 || c->spin > (action->colour ? 0 : 3) || c->t < -1)
+    return qk_fail(err, QK_BAD_ARGUMENT, "spin, t = %d, %d: 0 to %d, and at least -1", c->spin,
+                   c->t, action->colour ? 0 : 3);
   const qk_status_t status = judge(qk_eigen_check_name("vectors", m->vectors, why), why, err);
   if (status != QK_OK) return status;
   f->component = vectors == 1 ? 1 : c->flavour;
@@ -359,8 +357,6 @@ qk_status_t qk_eigen_parse(const Quark__Engine__Eigen *m, const int dims[4],
   const Quark__EigenProblem *p = m->problem;
   qk_shape_t shape = qk_shape_of(action);
   char why[QK_WHY];
-  if (action->colour)
-    return qk_fail(err, QK_UNSUPPORTED, "eigenvectors: not for fields with colour alone");
   for (int mu = 0; mu < 4; mu++) shape.dims[mu] = (uint32_t)dims[mu];
   qk_status_t status = judge(qk_eigen_check(p, &shape, why), why, err);
   if (status != QK_OK) return status;

@@ -325,7 +325,6 @@ qk_status_t qk_job_check_kappa(const Quark__Submit *s, double kappa, qk_err_t *e
 qk_status_t qk_job_check_eigen(const Quark__Eigen *eigen, const qk_shape_t *shape, qk_err_t *err) {
   char why[QK_WHY];
   qk_status_t status = check_request(eigen->request, eigen->deadline_ms, eigen->priority, err);
-  if (status == QK_OK && qk_shape_is_colour(shape)) status = check_usual(shape, "EIGEN", err);
   if (status != QK_OK) return status;
   status = say(qk_eigen_check(eigen->problem, shape, why), why, err);
   return status == QK_OK ? say(qk_eigen_check_new_name(eigen->problem->name, why), why, err)

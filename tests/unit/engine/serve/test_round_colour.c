@@ -59,13 +59,19 @@ Test(round_colour, what_colour_vectors_do_not_have_is_refused) {
   REFUSED(m.dagger = true, "a solve of the adjoint");
   REFUSED(m.parity = QUARK__PARITY__PARITY_EVEN, "fields of one parity");
   REFUSED((m.project = "low", m.project_count = 1), "a projection");
-  REFUSED((m.source = QUARK__SOURCE_KIND__SOURCE_VECTOR, m.vectors = "low"), "eigenvectors");
   REFUSED((m.source = QUARK__SOURCE_KIND__SOURCE_SEQUENTIAL, c.gamma = 15), "gamma = 15");
 #undef REFUSED
   m = good;
   m.source = QUARK__SOURCE_KIND__SOURCE_SEQUENTIAL;
   c.gamma = 0;
   cr_expect_eq(qk_fill_parse(&m, 4, &colours, &f, &err), QK_OK, "%s", err.text);
+  m = good;
+  m.source = QUARK__SOURCE_KIND__SOURCE_VECTOR;
+  m.vectors = (char *)"low";
+  cr_expect_eq(qk_fill_parse(&m, 4, &colours, &f, &err), QK_OK, "%s", err.text);
+  c.spin = 1;
+  expect_not_of_colours(&m, QK_BAD_ARGUMENT, "spin, t = 1, 0: 0 to 0");
+  c.spin = 0;
   m = good;
   m.dagger = true;
   m.work = QUARK__WORK__WORK_M;
