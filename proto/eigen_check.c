@@ -64,6 +64,21 @@ static uint64_t dimension(const Quark__EigenProblem *p, const qk_shape_t *shape)
   return p->kind == QUARK__EIGEN_KIND__EIGEN_NORMAL ? all / 2 : all;
 }
 
+/* Of colour vectors there are those of Mhat. */
+static qk_status_t check_colour(const Quark__EigenProblem *p, const qk_shape_t *shape,
+                                char why[QK_WHY]) {
+  if (!qk_shape_is_colour(shape)) return QK_OK;
+  if (p->kind != QUARK__EIGEN_KIND__EIGEN_NORMAL)
+    return refuse(why, QK_UNSUPPORTED,
+                  "kind = %d (%s): of fields with colour alone there are eigenvectors of kind = 0 "
+                  "(normal)",
+                  (int)p->kind, qk_eigen_kind_name((int)p->kind));
+  if (p->basis == 0) return QK_OK;
+  return refuse(why, QK_UNSUPPORTED,
+                "basis = %u: eigenvectors of fields with colour alone are not compressed",
+                p->basis);
+}
+
 static qk_status_t check_count(const Quark__EigenProblem *p, const qk_shape_t *shape,
                                char why[QK_WHY]) {
   const uint64_t most = dimension(p, shape);
@@ -176,7 +191,8 @@ qk_status_t qk_eigen_check(const Quark__EigenProblem *p, const qk_shape_t *shape
   if (status != QK_OK) return status;
   if (!qk_eigen_kind_name((int)p->kind))
     return refuse(why, QK_BAD_ARGUMENT, "kind = %d is outside 0 .. %d", (int)p->kind, KINDS - 1);
-  status = check_count(p, shape, why);
+  status = check_colour(p, shape, why);
+  if (status == QK_OK) status = check_count(p, shape, why);
   if (status == QK_OK) status = check_method(p, why);
   if (status == QK_OK) status = check_basis(p, shape, why);
   if (status == QK_OK && p->field) return check_field(p, why);
@@ -197,10 +213,13 @@ uint64_t qk_eigen_bytes(const Quark__EigenProblem *p, const qk_shape_t *shape) {
 
 uint64_t qk_eigen_host_bytes(const Quark__EigenProblem *p, const qk_shape_t *shape, int slices,
                              bool single) {
-  enum { BLOCK = 8, COLOURS = 6, SPINORS = 24 }; /* vectors that lie together; reals of a site */
+  /* vectors that lie together; reals of a site, of colour vectors with a component that is 0 */
+  enum { BLOCK = 8, COLOURS = 6, COLOUR_VECTORS = 8, SPINORS = 24 };
   const uint64_t sites = qk_shape_sites(shape), blocks = (p->count + BLOCK - 1) / BLOCK,
                  real = single ? sizeof(float) : 2 * sizeof(float);
-  const uint64_t spinors = shape->site_reals > SPINORS ? shape->site_reals : SPINORS;
+  const uint64_t spinors = qk_shape_is_colour(shape)     ? COLOUR_VECTORS
+                           : shape->site_reals > SPINORS ? shape->site_reals
+                                                         : SPINORS;
   if (is_laplacian(p)) return blocks * BLOCK * sites * COLOURS * real;
   const uint64_t parity = p->kind == QUARK__EIGEN_KIND__EIGEN_NORMAL ? 2 : 1;
   if (p->basis > 0) {

@@ -390,6 +390,18 @@ void qk_values_text(const qk_values_t *v, qk_text_form_t form, char text[QK_OPER
   }
 }
 
+bool qk_values_share_vectors(const qk_values_t *a, const qk_values_t *b) {
+  char own[QK_OPERATOR_TEXT], theirs[QK_OPERATOR_TEXT];
+  qk_values_t other = *b;
+  if (a->action != b->action || !qk_action_rows[a->action].colour) return false;
+  const int mass = find(a, MASS);
+  if (mass < 0 || a->at[mass].n != 1 || b->at[mass].n != 1) return false;
+  other.real[other.at[mass].first] = qk_value(a, MASS);
+  qk_values_text(a, QK_TEXT_CANONICAL, own);
+  qk_values_text(&other, QK_TEXT_CANONICAL, theirs);
+  return strcmp(own, theirs) == 0;
+}
+
 /* ---- boundary ------------------------------------------------------------------------------ */
 
 /* One entry: 1, -1, or a phase such as 0.5pi. */

@@ -100,6 +100,9 @@ const double *qk_value_reals(const qk_values_t *values, const char *key, int *n)
 const char *qk_value_word(const qk_values_t *values, const char *key);
 /* True if mass and csw say all of it, as they did before actions had names. */
 bool qk_values_are_plain(const qk_values_t *values);
+/* Whether two operators on colour vectors differ in their mass at most: eigenvectors of Mhat = 1 -
+ * D_eo D_oe / (4 m^2) are those of D_eo D_oe, the same for all masses. */
+bool qk_values_share_vectors(const qk_values_t *a, const qk_values_t *b);
 /* As it was given, or that of the mass; 0: the action has none. */
 double qk_values_kappa(const qk_values_t *values);
 

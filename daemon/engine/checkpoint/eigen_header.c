@@ -31,7 +31,10 @@ bool qk_eigen_is_coefficients(const qk_eigen_header_t *h, int block) {
 
 int qk_eigen_site_floats(const qk_eigen_header_t *h, int block) {
   if (qk_eigen_is_coefficients(h, block)) return QK_EIGEN_BLOCK * 2 * 2 * h->problem.cut.n;
-  return QK_EIGEN_BLOCK * 2 * (qk_eigen_is_laplacian(&h->problem) ? 3 : 12);
+  const int numbers = qk_eigen_is_laplacian(&h->problem) ? 3
+                      : h->colours                       ? QK_COLOUR_COMPONENTS
+                                                         : 12;
+  return QK_EIGEN_BLOCK * 2 * numbers;
 }
 
 int64_t qk_eigen_block_bytes(const qk_eigen_header_t *h, int block) {
@@ -145,6 +148,7 @@ static void members(walk_t *w, qk_eigen_header_t *h) {
   large(w, &s->randomised);
   s->nblock = h->nblock;
   members_of_cut(w, h);
+  flag(w, &h->colours);
   s->nblock -= basis_blocks(h);
 }
 
@@ -216,6 +220,7 @@ static bool contents_fit(const qk_eigen_header_t *h) {
   const int64_t values = (int64_t)p->count * (laplacian ? h->dims[3] : 1);
   if (laplacian && (!h->full || h->vectors != 1 || h->state.done > h->dims[3])) return false;
   if (!cut_fits(h)) return false;
+  if (h->colours && (p->kind != 0 || h->full || h->vectors != 1 || p->cut.n > 0)) return false;
   const int blocks = h->nblock - basis_blocks(h);
   if (!h->complete && !laplacian) return blocks >= 1 && h->numbers == 8 * (blocks - 1);
   return p->count >= 1 && h->numbers == 2 * values && blocks == (p->count + 7) / 8;
@@ -322,7 +327,8 @@ qk_status_t qk_eigen_header_match(const qk_eigen_header_t *h, const qk_eigen_hea
                    "%dx%dx%dx%d",
                    p->cut.n, p->cut.block[0], p->cut.block[1], p->cut.block[2], p->cut.block[3],
                    q->cut.n, q->cut.block[0], q->cut.block[1], q->cut.block[2], q->cut.block[3]);
-  if (h->full == wanted->full && h->vectors == wanted->vectors && h->planes == wanted->planes)
+  if (h->full == wanted->full && h->vectors == wanted->vectors && h->planes == wanted->planes &&
+      h->colours == wanted->colours)
     return QK_OK;
   return qk_fail(err, QK_NOT_FOUND, "eigenvectors of another shape or precision");
 }

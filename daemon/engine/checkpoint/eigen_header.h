@@ -14,8 +14,9 @@
  *   vectors: slices or flavours of an eigenvector  planes  blocks  numbers
  *   of a state: window  top  best (f64)  order  since  restarts  windows  converged
  *               columns drawn (u64)
- *   version 2: vectors of the basis  extents of its aggregates x y z t  based (1: blocks begin with
+ *   version 2, else zeros: vectors of the basis  extents of its aggregates x y z t  based (1: blocks begin with
  *     the basis; 0: a state before there is one)  order, window, top (f64) of the polynomial
+ *   colours: vectors are colour vectors (1: 4 components, of which the last one is 0), or spinors (0)
  *   zeros, and in the last 8 bytes XXH3_64bits of all bytes before
  *
  * Then a table: `numbers` reals (f64; complete: eigenvalue and residual of each vector, of a
@@ -23,7 +24,8 @@
  * Laplacian as complete, for the first `converged` time slices), a checksum (u64) of each block,
  * XXH3_64bits of these, and zeros up to a multiple of 4096. Then the blocks, of eight eigenvectors:
  *
- *   [plane][vector][site][column][12 components, of a Laplacian 3][re, im] as float
+ *   [plane][vector][site][column][12 components, of colour vectors 4, of a Laplacian 3][re, im]
+ *   as float
  *
  * sites of the lattice in global lexicographic order, x fastest. The sum of the planes are the
  * numbers: one for single precision, two for double. Where blocks begin with the basis, those after
@@ -82,6 +84,7 @@ typedef struct qk_eigen_header {
   qk_eigen_problem_t problem;
   int dims[4];
   bool complete, full, based;
+  bool colours;                   /* of an operator on colour vectors */
   qk_chebyshev_params_t smoother; /* of compressed vectors, where `based` */
   int vectors, planes, nblock, numbers;
   qk_lanczos_state_t state; /* nblock: as above */

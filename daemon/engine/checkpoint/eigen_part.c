@@ -4,7 +4,12 @@
 
 #include "daemon/base/mem.h"
 
-enum { PIECE = 16 << 20, COLUMN = 24, SITE = 8 * COLUMN, COLOURS = 6, LAPLACIAN = 8 * COLOURS };
+enum { PIECE = 16 << 20, SPINOR = 24, COLOURS = 6, LAPLACIAN = 8 * COLOURS };
+
+/* Floats of a right-hand side at a site. */
+static int64_t column_of(const qk_field_t *f) {
+  return 2 * (int64_t)f->v.ncomp;
+}
 
 static int64_t local_sites(const qk_geom_t *geom, const qk_eigen_header_t *h) {
   return h->full ? geom->local_volume : geom->local_volume / 2;
@@ -21,7 +26,7 @@ int64_t qk_eigen_part_floats(const qk_geom_t *geom, const qk_eigen_header_t *h, 
 static qk_status_t move_some(const qk_field_t *f, int64_t first, int64_t end, void *room,
                              float *host, bool to_field) {
   const qk_device_t *dev = f->dev;
-  const int64_t site = (int64_t)f->v.nrhs * COLUMN, most = PIECE / (site * (int64_t)sizeof(float));
+  const int64_t site = f->v.nrhs * column_of(f), most = PIECE / (site * (int64_t)sizeof(float));
   for (int64_t n = first; n < end && qk_dev_ok(dev); n += most) {
     const int64_t take = end - n < most ? end - n : most;
     const size_t bytes = (size_t)(take * site) * sizeof(float);
@@ -102,13 +107,16 @@ static qk_status_t set_double(rooms_t *r, const qk_field_t *field, float *const 
 static qk_status_t fail_shape(const qk_eigen_header_t *h, const qk_field_t *f) {
   const bool fits =
       (h->planes == 1 && f->v.prec == QK_SINGLE) || (h->planes == 2 && f->v.prec == QK_DOUBLE);
-  return fits && qk_field_vectors(f) == h->vectors && f->v.nrhs == 8 ? QK_OK : QK_BAD_ARGUMENT;
+  return fits && qk_field_vectors(f) == h->vectors && f->v.nrhs == 8 &&
+                 h->colours == (f->v.ncomp == QK_COLOUR_COMPONENTS)
+             ? QK_OK
+             : QK_BAD_ARGUMENT;
 }
 
 /* Both planes of vector k in a part. */
 static void planes_of(const qk_eigen_header_t *h, const qk_geom_t *geom, float *part, int k,
                       float *plane[2]) {
-  const int64_t one = local_sites(geom, h) * SITE;
+  const int64_t one = local_sites(geom, h) * qk_eigen_site_floats(h, 0);
   plane[0] = part + k * one;
   plane[1] = part + (h->vectors + k) * one;
 }
@@ -199,10 +207,11 @@ qk_status_t qk_eigen_part_set_coefficients(const qk_eigen_header_t *h, const flo
 }
 
 /* One column of a plane, as a block of its own. */
-static void pick(const float *plane, int64_t sites, int column, float *to) {
+static void pick(const float *plane, int64_t sites, int64_t floats, int column, float *to) {
 #pragma omp parallel for schedule(static)
   for (int64_t n = 0; n < sites; n++)
-    memcpy(to + n * COLUMN, plane + n * SITE + column * COLUMN, COLUMN * sizeof *to);
+    memcpy(to + n * floats, plane + (n * QK_EIGEN_BLOCK + column) * floats,
+           (size_t)floats * sizeof *to);
 }
 
 /* The field takes both planes of one column. */
@@ -222,11 +231,11 @@ qk_status_t qk_eigen_part_plain(const qk_field_t *field, float *const plane[2]) 
 
 static qk_status_t set_column(const qk_eigen_header_t *h, const float *part, int vector, int column,
                               const qk_field_t *field, float *picked) {
-  const int64_t sites = local_sites(field->dev->geom, h);
-  float *plane[2], *own[2] = {picked, picked + sites * COLUMN};
+  const int64_t sites = local_sites(field->dev->geom, h), floats = column_of(field);
+  float *plane[2], *own[2] = {picked, picked + sites * floats};
   planes_of(h, field->dev->geom, (float *)(uintptr_t)part, vector, plane);
-  memset(picked, 0, 2 * (size_t)(sites * COLUMN) * sizeof *picked);
-  for (int p = 0; p < h->planes; p++) pick(plane[p], sites, column, own[p]);
+  memset(picked, 0, 2 * (size_t)(sites * floats) * sizeof *picked);
+  for (int p = 0; p < h->planes; p++) pick(plane[p], sites, floats, column, own[p]);
   return set_planes(field, own);
 }
 
@@ -234,8 +243,9 @@ qk_status_t qk_eigen_part_column(const qk_eigen_header_t *h, const float *part, 
                                  int column, const qk_field_t *field) {
   const qk_geom_t *geom = field->dev->geom;
   const bool fits = field->v.prec == QK_DOUBLE && field->v.nrhs == 1 && vector < h->vectors &&
-                    column < 8 && (field->v.subset == QK_FULL) == h->full;
-  float *picked = qk_malloc(2 * (size_t)(local_sites(geom, h) * COLUMN) * sizeof *picked);
+                    column < 8 && (field->v.subset == QK_FULL) == h->full &&
+                    h->colours == (field->v.ncomp == QK_COLOUR_COMPONENTS);
+  float *picked = qk_malloc(2 * (size_t)(local_sites(geom, h) * column_of(field)) * sizeof *picked);
   qk_status_t status = !fits     ? QK_BAD_ARGUMENT
                        : !picked ? QK_NO_MEMORY
                                  : set_column(h, part, vector, column, field, picked);
@@ -248,7 +258,7 @@ static void pick_colours(const float *plane, int64_t first, int64_t end, int col
                          float *to) {
 #pragma omp parallel for schedule(static)
   for (int64_t n = first; n < end; n++)
-    memcpy(to + (n - first) * COLUMN + spin * COLOURS, plane + n * LAPLACIAN + column * COLOURS,
+    memcpy(to + (n - first) * SPINOR + spin * COLOURS, plane + n * LAPLACIAN + column * COLOURS,
            COLOURS * sizeof *to);
 }
 
@@ -279,8 +289,9 @@ qk_status_t qk_eigen_part_slices(const qk_eigen_header_t *h, const float *part, 
   const int64_t first = t < 0 || !has ? 0 : here * slice;
   const int64_t end = !has ? 0 : t < 0 ? geom->local_volume : first + slice;
   const bool fits = qk_eigen_is_laplacian(&h->problem) && field->v.prec == QK_DOUBLE &&
-                    field->v.nrhs == 1 && field->v.subset == QK_FULL && column < 8 && spin < 4;
-  float *picked = qk_calloc((size_t)((end - first) * COLUMN) + 1, sizeof *picked);
+                    field->v.nrhs == 1 && field->v.subset == QK_FULL && column < 8 && spin < 4 &&
+                    2 * field->v.ncomp == SPINOR;
+  float *picked = qk_calloc((size_t)((end - first) * SPINOR) + 1, sizeof *picked);
   qk_status_t status = !fits     ? QK_BAD_ARGUMENT
                        : !picked ? QK_NO_MEMORY
                                  : set_sites(h, part, column, spin, first, end, field, picked);

@@ -12,7 +12,7 @@ static int64_t dimension(const qk_geom_t *geom, qk_lanczos_kind_t kind) {
   const int vectors = geom->inner > 1 ? geom->inner : 1;
   if (kind == QK_LANCZOS_LAPLACIAN)
     return (int64_t)3 * geom->global[0] * geom->global[1] * geom->global[2];
-  return geom->volume / 2 * geom->ncomp * vectors * qk_geom_slices(geom);
+  return geom->volume / 2 * (qk_geom_wire_reals(geom) / 2) * vectors * qk_geom_slices(geom);
 }
 
 qk_status_t qk_lanczos_has_gamma5(const qk_operator_t *op, qk_err_t *err) {

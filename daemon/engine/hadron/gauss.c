@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "daemon/base/mem.h"
+#include "daemon/engine/gauge/behind_links.h"
 #include "daemon/engine/lattice/halo.h"
 #include "proto/limits.h"
 
@@ -12,7 +13,12 @@ struct qk_gauss {
   qk_halo_t *halo;
   /* By precision; double always, the others when a field first needs them. */
   qk_links_t links[QK_PRECS];
+  void *behind[3]; /* for colour vectors: those of the rank behind, in double */
 };
+
+static bool is_colour(const qk_gauss_t *g) {
+  return g->dev->geom->ncomp == QK_COLOUR_COMPONENTS;
+}
 
 qk_status_t qk_gauss_check(double alpha, int64_t steps, qk_err_t *err) {
   if (!isfinite(alpha) || fabs(1 + 6 * alpha) < 1e-6)
@@ -37,6 +43,38 @@ static qk_status_t links_alloc(const qk_device_t *dev, qk_prec_t prec, qk_links_
   return QK_OK;
 }
 
+static size_t behind_bytes(const qk_gauss_t *g, int mu) {
+  const qk_lattice_t *lat = &g->dev->geom->lat;
+  return lat->split[mu] ? qk_stag_behind_bytes(lat, QK_DOUBLE, mu, 1) : 0;
+}
+
+/* Memory on the device, and of the host for the largest message and its answer. */
+static qk_status_t behind_alloc(qk_gauss_t *g, char **room, size_t *most) {
+  const qk_device_t *dev = g->dev;
+  *most = 0;
+  for (int mu = 0; mu < 3; mu++) {
+    const size_t bytes = behind_bytes(g, mu);
+    if (bytes == 0) continue;
+    const qk_status_t status = dev->ops->alloc(dev->ctx, bytes, &g->behind[mu]);
+    if (status) return status;
+    if (bytes > *most) *most = bytes;
+  }
+  *room = *most > 0 ? qk_malloc(2 * *most) : NULL;
+  return *most > 0 && !*room ? QK_NO_MEMORY : QK_OK;
+}
+
+static qk_status_t make_behind(qk_gauss_t *g) {
+  const qk_device_t *dev = g->dev;
+  char *room = NULL;
+  size_t most;
+  qk_status_t status = qk_comm_agree(dev->geom->comm, behind_alloc(g, &room, &most), NULL);
+  for (int mu = 0; mu < 3 && status == QK_OK; mu++)
+    if (g->behind[mu])
+      qk_behind_links(dev, &g->links[QK_DOUBLE], 1, mu, g->behind[mu], room, room + most);
+  qk_free(room);
+  return status ? status : qk_dev_status(dev);
+}
+
 static qk_status_t make(qk_gauss_t *g, const qk_gaugefield_t *links) {
   const qk_device_t *dev = g->dev;
   qk_status_t status = qk_halo_create(dev, &g->halo);
@@ -54,6 +92,7 @@ qk_status_t qk_gauss_create(const qk_device_t *dev, qk_work_t *work, const qk_ga
   qk_gauss_t *g = qk_calloc(1, sizeof *g);
   if (g) *g = (qk_gauss_t){.dev = dev, .work = work};
   qk_status_t status = qk_comm_agree(dev->geom->comm, g ? make(g, links) : QK_NO_MEMORY, err);
+  if (!status && is_colour(g)) status = qk_comm_agree(dev->geom->comm, make_behind(g), err);
   if (status) {
     qk_gauss_destroy(g);
     return qk_fail(err, status, "links of the smearing: %s", qk_status_text(status));
@@ -64,6 +103,8 @@ qk_status_t qk_gauss_create(const qk_device_t *dev, qk_work_t *work, const qk_ga
 
 void qk_gauss_destroy(qk_gauss_t *gauss) {
   if (!gauss) return;
+  for (int mu = 0; mu < 3; mu++)
+    if (gauss->behind[mu]) gauss->dev->ops->free(gauss->dev->ctx, gauss->behind[mu]);
   for (int p = 0; p < QK_PRECS; p++)
     if (gauss->links[p].data) gauss->dev->ops->free(gauss->dev->ctx, (void *)gauss->links[p].data);
   qk_halo_destroy(gauss->halo);
@@ -73,6 +114,7 @@ void qk_gauss_destroy(qk_gauss_t *gauss) {
 static qk_status_t links_for(qk_gauss_t *gauss, qk_prec_t prec) {
   const qk_device_t *dev = gauss->dev;
   if (gauss->links[prec].data) return QK_OK;
+  if (is_colour(gauss)) return QK_BAD_ARGUMENT;
   qk_links_t links = {0};
   qk_status_t status = links_alloc(dev, prec, &links);
   if (status) return status;
@@ -86,9 +128,39 @@ static qk_status_t links_for(qk_gauss_t *gauss, qk_prec_t prec) {
   return status;
 }
 
+/* The hop of colour vectors takes what comes from behind with a minus: what comes from ahead and
+ * what comes from behind are two calls. */
+static qk_status_t step_colours(qk_gauss_t *gauss, const qk_gauss_args_t *args) {
+  enum { AHEAD = 1 | 4 | 16, BEHIND = 2 | 8 | 32 }; /* bits of x, y, z */
+  const qk_device_t *dev = gauss->dev;
+  const int32_t *split = args->lat.split;
+  qk_stag_args_t a = {.lat = args->lat,
+                      .out_parity = QK_FULL,
+                      .hops = AHEAD,
+                      .c_hop = -args->c_hop,
+                      .c_x = args->c_own,
+                      .links = {.fat = args->links},
+                      .in = args->in,
+                      .x = args->in,
+                      .out = args->out};
+  for (int mu = 0; mu < 3; mu++) a.links.behind[mu] = gauss->behind[mu];
+  if (split[0] || split[1] || split[2]) {
+    const qk_status_t begun = qk_halo_begin_stag(gauss->halo, &a);
+    const qk_status_t arrived = qk_halo_end(gauss->halo); /* the neighbours wait either way */
+    if (begun || arrived) return begun ? begun : arrived;
+  }
+  const qk_status_t status = dev->ops->stag(dev->ctx, &a);
+  a.hops = BEHIND;
+  a.c_hop = args->c_hop;
+  a.c_x = 1;
+  a.x = args->out;
+  return status ? status : dev->ops->stag(dev->ctx, &a);
+}
+
 static qk_status_t step(qk_gauss_t *gauss, qk_gauss_args_t *args) {
   const qk_device_t *dev = gauss->dev;
   const int32_t *split = args->lat.split;
+  if (is_colour(gauss)) return step_colours(gauss, args);
   args->region = QK_REGION_ALL;
   if (!split[0] && !split[1] && !split[2]) return dev->ops->gauss(dev->ctx, args);
   qk_status_t status = qk_halo_begin_gauss(gauss->halo, args);

@@ -1,5 +1,5 @@
 /*
- * gauss.h: Gaussian (Wuppertal) smearing of blocks of spinors in space.
+ * gauss.h: Gaussian (Wuppertal) smearing of blocks of spinors or colour vectors in space.
  *
  *   psi(x) <- (psi(x) + alpha sum_j [U_j(x) psi(x+j) + U_j(x-j)^+ psi(x-j)]) / (1 + 6 alpha)
  *
@@ -9,6 +9,7 @@
  * used.
  *
  * Fields: full, any precision and block shape, on the device; links in the precision of the field.
+ * Colour vectors, which are those of dev->geom then, in double alone.
  * Collective. Errors: QK_DEVICE_MEMORY, QK_DEVICE_ERROR, QK_COMM_ERROR, QK_BAD_ARGUMENT.
  */
 #ifndef QK_ENGINE_GAUSS_H
@@ -23,8 +24,8 @@ typedef struct qk_gauss qk_gauss_t;
 qk_status_t qk_gauss_check(double alpha, int64_t steps, qk_err_t *err);
 
 /* Copies the links of `links` (already smeared, if wanted), which are read only during the call:
- * 576 bytes a site, and 192 more after the first field in single. work: one field like those
- * smeared. */
+ * 576 bytes a site, and 192 more after the first field in single; for colour vectors also those of
+ * the last slices of the ranks behind. work: one field like those smeared. */
 qk_status_t qk_gauss_create(const qk_device_t *dev, qk_work_t *work, const qk_gaugefield_t *links,
                             qk_gauss_t **gauss, qk_err_t *err);
 void qk_gauss_destroy(qk_gauss_t *gauss); /* NULL-safe */

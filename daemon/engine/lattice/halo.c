@@ -331,8 +331,9 @@ qk_status_t qk_halo_begin(qk_halo_t *halo, qk_hop_args_t *args) {
 
 qk_status_t qk_halo_reserve_gauss(qk_halo_t *halo, const qk_spinor_t *in) {
   const int32_t *split = halo->dev->geom->lat.split;
+  const int ncomp = in->ncomp == QK_COLOUR_COMPONENTS ? QK_COLOUR_COMPONENTS : 12;
   halo_set_t *s;
-  return split[0] || split[1] || split[2] ? set_for(halo, in, 12, 1, false, &s) : QK_OK;
+  return split[0] || split[1] || split[2] ? set_for(halo, in, ncomp, 1, false, &s) : QK_OK;
 }
 
 qk_status_t qk_halo_begin_gauss(qk_halo_t *halo, qk_gauss_args_t *args) {
@@ -377,8 +378,10 @@ qk_status_t qk_halo_begin_stag(qk_halo_t *halo, qk_stag_args_t *args) {
   if (!qk_halo_needed(halo)) return QK_OK;
   QK_ASSERT(!halo->active);
   const int depth = qk_stag_depth(&args->links);
+  /* smearing in space has no faces in time */
+  const bool in_time = args->lat.split[3] == dev->geom->lat.split[3];
   halo_set_t *s;
-  qk_status_t status = set_for(halo, &args->in, QK_COLOUR_COMPONENTS, depth, true, &s);
+  qk_status_t status = set_for(halo, &args->in, QK_COLOUR_COMPONENTS, depth, in_time, &s);
   if (status) return status;
   qk_stag_pack_args_t pack = {.lat = args->lat,
                               .in_parity = args->in.subset,

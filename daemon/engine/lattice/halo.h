@@ -38,7 +38,8 @@ qk_status_t qk_halo_reserve_gauss(qk_halo_t *halo, const qk_spinor_t *in);
 qk_status_t qk_halo_begin_gauss(qk_halo_t *halo, qk_gauss_args_t *args);
 /* Fills args->ghost with whole spinors; reads args->in. */
 qk_status_t qk_halo_begin_coarse(qk_halo_t *halo, qk_coarse_args_t *args);
-/* Fills args->ghost; reads args->in and whether there are long links. */
+/* Fills args->ghost; reads args->in, whether there are long links, and whether t is split: a caller
+ * that hops in space alone says that it is not. */
 qk_status_t qk_halo_begin_stag(qk_halo_t *halo, qk_stag_args_t *args);
 qk_status_t qk_halo_end(qk_halo_t *halo);
 

@@ -20,6 +20,7 @@ void qk_eigens_describe(const qk_eigens_t *s, qk_eigen_header_t *h) {
       (qk_eigen_header_t){.identity = l->identity,
                           .problem = j->order.problem,
                           .full = j->params.kind != QK_LANCZOS_NORMAL,
+                          .colours = fields->ncomp == QK_COLOUR_COMPONENTS,
                           .vectors = qk_eigens_is_laplacian(s) ? 1 : inner * qk_geom_slices(fields),
                           .planes = j->params.prec == QK_DOUBLE ? 2 : 1};
   h->identity.seed = 0;

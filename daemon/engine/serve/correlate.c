@@ -109,19 +109,24 @@ static bool has_two(const qk_correlate_t *what) {
   return what->b[0][0] != '\0';
 }
 
+static int propagators(const qk_correlator_t *r) {
+  return has_two(&r->what) ? 2 : 1;
+}
+
 /* Fields of the precision, those that are there if they are. */
 static qk_status_t make_fields(qk_correlator_t *r, qk_prec_t prec, qk_err_t *err) {
   const qk_device_t *dev = &r->setup->dev;
+  const int columns = r->columns / propagators(r);
   qk_status_t status = QK_OK;
   if (r->field[0] != NULL && r->field[0]->v.prec != prec) drop_fields(r);
-  for (int i = 0; i < r->columns / QK_PROPAGATOR_COLUMNS && status == QK_OK; i++)
+  for (int i = 0; i < propagators(r) && status == QK_OK; i++)
     if (r->field[i] == NULL)
-      status =
-          agree(r, qk_field_create(dev, prec, QK_PROPAGATOR_COLUMNS, QK_FULL, &r->field[i]), err);
+      status = agree(r, qk_field_create(dev, prec, columns, QK_FULL, &r->field[i]), err);
   return status;
 }
 
-/* Of colour vectors all is done in the host's memory, where they come from. */
+/* Colour vectors are contracted in the host's memory, where they come from, and go to the device
+ * only to be smeared. */
 static qk_status_t make_mesons(qk_correlator_t *r, qk_err_t *err) {
   const qk_correlate_t *what = &r->what;
   qk_status_t status =
@@ -131,7 +136,8 @@ static qk_status_t make_mesons(qk_correlator_t *r, qk_err_t *err) {
     if (r->beside == NULL) status = QK_NO_MEMORY;
   }
   if (status != QK_OK) qk_fail(err, status, "no memory for a contraction");
-  return agree(r, status, err);
+  status = agree(r, status, err);
+  return status == QK_OK && what->sink.steps > 0 ? make_fields(r, QK_DOUBLE, err) : status;
 }
 
 static qk_status_t make_room(qk_correlator_t *r, qk_err_t *err) {
@@ -282,16 +288,49 @@ static qk_status_t read_part(const qk_correlator_t *r, const char *name, bool is
   return status;
 }
 
-static qk_status_t add_colours(qk_correlator_t *r, int column, qk_err_t *err) {
+/* Into their fields, and smeared there. */
+static qk_status_t smear_colours(qk_correlator_t *r, qk_tick_fn *tick, void *arg, qk_err_t *err) {
   const qk_correlate_t *what = &r->what;
-  const qk_colour_part_t a = {r->port->part, what->a_double};
-  qk_colour_part_t b = a;
-  qk_status_t status = read_part(r, what->a[column], what->a_double, (void *)r->port->part, err);
-  if (status == QK_OK && has_two(what)) {
-    b = (qk_colour_part_t){r->beside, what->b_double};
-    status = read_part(r, what->b[column], what->b_double, r->beside, err);
+  double one[4][4][2];
+  qk_status_t status = QK_OK;
+  qk_gamma_basis_import(QK_BASIS_DEGRAND_ROSSI, one);
+  for (int k = 0; k < r->columns && status == QK_OK; k++) {
+    const int second = k / QK_COLOUR_COLUMNS, i = k % QK_COLOUR_COLUMNS;
+    const qk_input_t input = {.name = second ? what->b[i] : what->a[i],
+                              .is_double = second ? what->b_double : what->a_double,
+                              .parity = QK_FULL};
+    tick(arg);
+    status = qk_field_io_read(r->port, &input, one, r->field[second], i, err);
   }
-  if (status == QK_OK) qk_local_mesons_add(r->mesons, a, b);
+  for (int i = 0; i < propagators(r) && status == QK_OK; i++)
+    status = qk_smear_cache_apply(r->setup->smear, &what->sink, r->field[i], err);
+  return status;
+}
+
+/* A column of a propagator, 0 or 1, as it comes or from its field; in port->part. */
+static qk_status_t take_part(qk_correlator_t *r, int propagator, int column, qk_colour_part_t *part,
+                             qk_err_t *err) {
+  const qk_correlate_t *what = &r->what;
+  double one[4][4][2];
+  *part = (qk_colour_part_t){r->port->part, true};
+  qk_gamma_basis_export(QK_BASIS_DEGRAND_ROSSI, one);
+  if (what->sink.steps > 0)
+    return qk_field_io_export(r->port, one, 1, r->field[propagator], column, err);
+  part->is_double = propagator ? what->b_double : what->a_double;
+  return read_part(r, propagator ? what->b[column] : what->a[column], part->is_double,
+                   r->port->part, err);
+}
+
+static qk_status_t add_colours(qk_correlator_t *r, int column, qk_err_t *err) {
+  qk_colour_part_t a, b;
+  if (has_two(&r->what)) {
+    const qk_status_t status = take_part(r, 1, column, &b, err);
+    if (status != QK_OK) return status;
+    memcpy(r->beside, b.data, qk_wire_part_bytes(r->port->wire, b.is_double));
+    b.data = r->beside;
+  }
+  const qk_status_t status = take_part(r, 0, column, &a, err);
+  if (status == QK_OK) qk_local_mesons_add(r->mesons, a, has_two(&r->what) ? b : a);
   return status;
 }
 
@@ -302,7 +341,7 @@ static qk_status_t contract_colours(qk_correlator_t *r, qk_tick_fn *tick, void *
   const qk_correlate_t *what = &r->what;
   int gamma[QK_CHANNELS_MAX];
   double most;
-  qk_status_t status = QK_OK;
+  qk_status_t status = what->sink.steps > 0 ? smear_colours(r, tick, arg, err) : QK_OK;
   for (int i = 0; i < QK_COLOUR_COLUMNS && status == QK_OK; i++) {
     tick(arg);
     status = add_colours(r, i, err);
@@ -333,7 +372,7 @@ static qk_status_t begin_contraction(qk_correlator_t *r, qk_tick_fn *tick, void 
   const qk_correlate_t *what = &r->what;
   const qk_loaded_t *s = r->setup;
   qk_status_t status = QK_OK;
-  for (int i = 0; i < r->columns / QK_PROPAGATOR_COLUMNS && what->sink.steps > 0; i++) {
+  for (int i = 0; i < propagators(r) && what->sink.steps > 0; i++) {
     tick(arg);
     status = qk_smear_cache_apply(s->smear, &what->sink, r->field[i], err);
     if (status != QK_OK) return status;
@@ -373,7 +412,7 @@ static qk_status_t judge_small(const qk_correlator_t *r, double most, qk_err_t *
   const qk_correlate_t *what = &r->what;
   double size[2], product, factors = 2;
   if (r->field[0]->v.prec != QK_DOUBLE) return QK_OK;
-  for (int i = 0; i < r->columns / QK_PROPAGATOR_COLUMNS; i++) {
+  for (int i = 0; i < propagators(r); i++) {
     qk_status_t status = find_size(r, r->field[i], &size[i]);
     if (status != QK_OK) return status;
   }

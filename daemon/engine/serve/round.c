@@ -89,8 +89,6 @@ static qk_status_t parse_vector(const Quark__Engine__Fill *m, const qk_action_ro
   const Quark__Column *c = m->column;
   const int vectors = qk_action_vectors(action);
   char why[QK_WHY];
-  if (action->colour)
-    return qk_fail(err, QK_UNSUPPORTED, "eigenvectors: not for fields with colour alone");
   if (c == NULL || m->vectors == NULL)
     return qk_fail(err, QK_BAD_ARGUMENT,
                    "column, vectors: a source that is an eigenvector needs "
@@ -101,9 +99,9 @@ static qk_status_t parse_vector(const Quark__Engine__Fill *m, const qk_action_ro
   if (c->vector >= QK_EIGEN_COUNT_MAX || c->slice >= QK_LS_MAX)
     return qk_fail(err, QK_BAD_ARGUMENT, "vector, slice = %u, %u: below %d and %d", c->vector,
                    c->slice, QK_EIGEN_COUNT_MAX, QK_LS_MAX);
-  if (c->spin < 0 || c->spin > 3 || c->t < -1)
-    return qk_fail(err, QK_BAD_ARGUMENT, "spin, t = %d, %d: 0 to 3, and at least -1", c->spin,
-                   c->t);
+  if (c->spin < 0 || c->spin > (action->colour ? 0 : 3) || c->t < -1)
+    return qk_fail(err, QK_BAD_ARGUMENT, "spin, t = %d, %d: 0 to %d, and at least -1", c->spin,
+                   c->t, action->colour ? 0 : 3);
   const qk_status_t status = judge(qk_eigen_check_name("vectors", m->vectors, why), why, err);
   if (status != QK_OK) return status;
   f->component = vectors == 1 ? 1 : c->flavour;
@@ -202,8 +200,6 @@ static qk_status_t parse_source(const Quark__Engine__Fill *m, const qk_action_ro
   if (status != QK_OK) return status;
   status = parse_input(m, f, err);
   if (status != QK_OK) return status;
-  if (action->colour && m->smear != NULL && m->smear->steps > 0)
-    return qk_fail(err, QK_UNSUPPORTED, "smear: fields with colour alone are not smeared");
   return parse_smearing(m->smear, &f->smear, err);
 }
 
@@ -361,8 +357,6 @@ qk_status_t qk_eigen_parse(const Quark__Engine__Eigen *m, const int dims[4],
   const Quark__EigenProblem *p = m->problem;
   qk_shape_t shape = qk_shape_of(action);
   char why[QK_WHY];
-  if (action->colour)
-    return qk_fail(err, QK_UNSUPPORTED, "eigenvectors: not for fields with colour alone");
   for (int mu = 0; mu < 4; mu++) shape.dims[mu] = (uint32_t)dims[mu];
   qk_status_t status = judge(qk_eigen_check(p, &shape, why), why, err);
   if (status != QK_OK) return status;
@@ -477,8 +471,6 @@ qk_status_t qk_correlate_parse(const Quark__Engine__Contract *m, const uint32_t 
       parse_memory(m, action->colour ? QK_COLOUR_COLUMNS : QK_PROPAGATOR_COLUMNS, &c, err);
   if (status != QK_OK) return status;
   status = parse_contraction(m->contraction, dims, action->colour, &c, err);
-  if (status == QK_OK && action->colour && c.sink.steps > 0)
-    status = qk_fail(err, QK_UNSUPPORTED, "sink: fields with colour alone are not smeared");
   if (status == QK_OK) *correlate = c;
   return status;
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "daemon/base/mem.h"
+#include "proto/action/operator_text.h"
 
 enum { B = QK_EIGEN_BLOCK };
 
@@ -26,6 +27,7 @@ static qk_eigen_header_t describe(const qk_operator_t *op, const qk_mg_identity_
   qk_eigen_header_t h = {.identity = *identity,
                          .problem = {.count = n},
                          .complete = true,
+                         .colours = geom->ncomp == QK_COLOUR_COMPONENTS,
                          .vectors = inner * qk_geom_slices(geom),
                          .planes = 1,
                          .nblock = (n + B - 1) / B,
@@ -35,12 +37,27 @@ static qk_eigen_header_t describe(const qk_operator_t *op, const qk_mg_identity_
   return h;
 }
 
-/* Of another's file the operator counts, and not how its vectors were found. */
+/* Mhat' - 1 of another mass over that of the file's, whose vectors it has; 0: it has others. */
+static double ratio_of(const qk_eigen_header_t *h, const qk_mg_identity_t *identity) {
+  qk_values_t of_file, own;
+  char why[QK_WHY];
+  if (!qk_values_parse(&of_file, h->identity.operator_text, why) ||
+      !qk_values_parse(&own, identity->operator_text, why) ||
+      !qk_values_share_vectors(&of_file, &own))
+    return 0;
+  const double ratio = qk_value(&of_file, "mass") / qk_value(&own, "mass");
+  return ratio * ratio;
+}
+
+/* Of another's file the operator counts, and not how its vectors were found; of colour vectors not
+ * its mass. */
 static qk_status_t match(const qk_eigen_header_t *h, const qk_eigen_header_t *wanted, bool own,
                          qk_err_t *err) {
   qk_eigen_header_t w = *wanted;
   const int n = wanted->problem.count;
   if (!own) {
+    if (ratio_of(h, &w.identity) > 0)
+      memcpy(w.identity.operator_text, h->identity.operator_text, sizeof w.identity.operator_text);
     w.problem = h->problem;
     w.problem.kind = wanted->problem.kind;
     w.planes = h->planes;
@@ -114,6 +131,14 @@ static qk_status_t read_blocks(qk_operator_t *op, qk_eigen_reader_t *r, const qk
   return status;
 }
 
+/* To those of the operator's mass. */
+static void shift_values(qk_eigen_t *e, double ratio) {
+  for (int i = 0; i < e->n && ratio != 1; i++) {
+    e->value[i] = 1 + ratio * (e->value[i] - 1);
+    e->residual[i] *= ratio;
+  }
+}
+
 /* Vectors of a file beyond those that are wanted stand in the last block, too: they count as
  * wanted. */
 static int taken(const qk_eigen_header_t *h, int n) {
@@ -137,6 +162,8 @@ qk_status_t qk_deflate_file_read(qk_operator_t *op, const char *path,
   status = qk_comm_agree(comm, reserve(op, taken(&h, n), &e), err);
   if (status != QK_OK) goto end;
   status = read_blocks(op, r, &h, number, e, err);
+  const double ratio = ratio_of(&h, identity);
+  if (ratio > 0) shift_values(e, ratio);
 
 end:
   qk_eigen_reader_close(r);

@@ -109,19 +109,29 @@ qk_status_t qk_field_io_read_open(qk_field_io_t *port, const qk_segment_t *in,
   return qk_device_explain(dev, qk_dev_status(dev), err);
 }
 
-qk_status_t qk_field_io_write(qk_field_io_t *port, const qk_segment_t *segment,
-                              const double matrix[4][4][2], double factor, const qk_field_t *field,
-                              int rhs, qk_err_t *err) {
+/* Into port->part. */
+static qk_status_t export_part(qk_field_io_t *port, const double matrix[4][4][2], double factor,
+                               const qk_field_t *field, int rhs, bool is_double, qk_err_t *err) {
   const qk_device_t *dev = port->dev;
-  bool is_double = segment->is_double;
   for (int k = 0; k < qk_field_vectors(field); k++) {
     const qk_rhs_args_t args = column_args(port, field, k, rhs, matrix, factor, is_double);
     qk_dev_note(dev, dev->ops->rhs_export(dev->ctx, &args));
   }
   copy(port, 0, qk_wire_part_bytes(port->wire, is_double), QK_COPY_TO_HOST);
   qk_dev_sync(dev);
-  qk_status_t status = qk_device_explain(dev, qk_dev_status(dev), err);
+  return qk_device_explain(dev, qk_dev_status(dev), err);
+}
+
+qk_status_t qk_field_io_write(qk_field_io_t *port, const qk_segment_t *segment,
+                              const double matrix[4][4][2], double factor, const qk_field_t *field,
+                              int rhs, qk_err_t *err) {
+  const qk_status_t status = export_part(port, matrix, factor, field, rhs, segment->is_double, err);
   return status == QK_OK ? qk_segment_write(port->wire, segment, port->part, err) : status;
+}
+
+qk_status_t qk_field_io_export(qk_field_io_t *port, const double matrix[4][4][2], double factor,
+                               const qk_field_t *field, int rhs, qk_err_t *err) {
+  return export_part(port, matrix, factor, field, rhs, true, err);
 }
 
 qk_status_t qk_field_io_move(qk_field_io_t *port, const double matrix[4][4][2],

@@ -36,6 +36,9 @@ qk_status_t qk_field_io_read_open(qk_field_io_t *port, const qk_segment_t *segme
 qk_status_t qk_field_io_write(qk_field_io_t *port, const qk_segment_t *segment,
                               const double matrix[4][4][2], double factor, const qk_field_t *field,
                               int rhs, qk_err_t *err);
+/* The same into port->part, in double. */
+qk_status_t qk_field_io_export(qk_field_io_t *port, const double matrix[4][4][2], double factor,
+                               const qk_field_t *field, int rhs, qk_err_t *err);
 /* RHS `to` of out = matrix times RHS `from` of in; both may be the same one of one field. Fields of
  * one vector. Not collective. */
 qk_status_t qk_field_io_move(qk_field_io_t *port, const double matrix[4][4][2],

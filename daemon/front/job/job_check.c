@@ -155,8 +155,6 @@ static qk_status_t check_colour(const Quark__Submit *s, const qk_shape_t *shape,
                    "dagger: %s, and a solve of the adjoint is not defined for them; signs "
                    "(-1)^(x+y+z+t) of source and solution do that",
                    of);
-  if (s->smear && s->smear->steps > 0)
-    return qk_fail(err, QK_UNSUPPORTED, "smear: %s, and are not smeared", of);
   const bool sequential = s->source == QUARK__SOURCE_KIND__SOURCE_SEQUENTIAL;
   for (size_t i = 0; sequential && i < s->n_column; i++)
     if (s->column[i]->gamma != 0)
@@ -327,7 +325,6 @@ qk_status_t qk_job_check_kappa(const Quark__Submit *s, double kappa, qk_err_t *e
 qk_status_t qk_job_check_eigen(const Quark__Eigen *eigen, const qk_shape_t *shape, qk_err_t *err) {
   char why[QK_WHY];
   qk_status_t status = check_request(eigen->request, eigen->deadline_ms, eigen->priority, err);
-  if (status == QK_OK && qk_shape_is_colour(shape)) status = check_usual(shape, "EIGEN", err);
   if (status != QK_OK) return status;
   status = say(qk_eigen_check(eigen->problem, shape, why), why, err);
   return status == QK_OK ? say(qk_eigen_check_new_name(eigen->problem->name, why), why, err)
@@ -386,8 +383,6 @@ qk_status_t qk_job_check_contract(const Quark__Contract *contract, const qk_shap
   if (status == QK_OK) status = say(qk_momenta_check(c, shape->dims, why), why, err);
   if (status == QK_OK) status = say(qk_origin_check(c, shape->dims, why), why, err);
   if (status == QK_OK) status = say(qk_smearing_check(c->sink, "sink", why), why, err);
-  if (status == QK_OK && qk_shape_is_colour(shape) && c->sink && c->sink->steps > 0)
-    status = qk_fail(err, QK_UNSUPPORTED, "sink: fields with colour alone are not smeared");
   return status;
 }
 

@@ -330,12 +330,6 @@ static qk_status_t read_deflate(qk_settings_t *s, qk_err_t *err) {
 
 qk_status_t qk_settings_check_deflate(const qk_settings_t *s, const char *field, qk_err_t *err) {
   const bool mg = strcmp(qk_settings_solver(s), "mg") == 0;
-  const qk_action_row_t *action = qk_values_action(&s->op);
-  if (action->colour && (s->deflate > 0 || s->deflate_from))
-    return qk_fail(err, QK_UNSUPPORTED,
-                   "%s: solves begin with no eigenvectors where fields have colour alone, as those "
-                   "of the action %s",
-                   s->deflate_from ? field : "deflate", action->name);
   if (s->deflate > QK_DEFLATE_MAX)
     return qk_fail(err, QK_TOO_LARGE, "deflate = %lld is over the limit of %d",
                    (long long)s->deflate, QK_DEFLATE_MAX);

@@ -72,7 +72,7 @@ def what_colours_do_not_have_is_refused_by_name(case):
         c.request += 1
         c.send(eigen=qk.Eigen(request=c.request, problem=qk.EigenProblem(name='low', kind=qk.EIGEN_LAPLACIAN, count=4, tol=1e-8)))
         r = c.expect('rejected')
-        assert r.status == STATUS['UNSUPPORTED'] and 'EIGEN: needs fields of spin and colour' in r.text, r
+        assert r.status == STATUS['UNSUPPORTED'] and 'kind = 2 (laplacian): of fields with colour alone' in r.text, r
         accepted, b = c.submit(1), colours(4)
         c.upload(accepted, [b])
         r = c.expect('result')

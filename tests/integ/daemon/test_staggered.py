@@ -141,6 +141,42 @@ def a_pion_is_the_norm_of_its_columns(case):
             assert np.allclose(found, want, rtol=1e-12, atol=1e-12 * np.abs(want).max()), (found, want)
 
 
+def smeared(case, x, alpha, steps):
+    """(x + alpha sum_j [U_j(n) x(n+j) + U_j(n-j)^+ x(n-j)]) / (1 + 6 alpha), j = x, y, z, `steps` times: without signs."""
+    x = case.field(x)
+    for _ in range(steps):
+        hop = 0
+        for u, axis in zip(case.links[:3], AXIS):
+            hop = hop + np.einsum('...ab,...b->...a', u, np.roll(x, -1, axis)) + np.roll(np.einsum('...ba,...b->...a', u.conj(), x), 1, axis)
+        x = (x + alpha * hop) / (1 + 6 * alpha)
+    return x
+
+
+@tap.test
+def sources_and_sinks_are_smeared(case):
+    """On each way to cut the lattice; of a correlator of two propagators both sinks."""
+    grids = ('1x1x1x%s', '1x1x%sx1')
+    points = [qk.Column(x=1, y=2, z=3, t=2, colour=i) for i in range(3)]
+    of_source, of_sink = qk.Smearing(alpha=0.4, steps=3), qk.Smearing(alpha=-0.6, steps=2)
+    for grid in grids:
+        with case.daemon('--grid', grid % case.ranks, '--slots', '2') as d, Client(d) as c:
+            c.submit(3, source=qk.SOURCE_POINT, column=points, work=qk.WORK_SMEAR, smear=of_source)
+            sources = fetch_all(c, 3)
+            for i, b in enumerate(sources):
+                assert np.linalg.norm(case.field(b) - smeared(case, case.point(i), 0.4, 3)) < 1e-14, grid
+            kept = [c.submit(3, source=qk.SOURCE_POINT, column=points, tol=1e-12, sink=qk.SINK_KEEP, **more) for more in ({'smear': of_source}, {})]
+            found = {(k.request, r.rhs): c.fetch(r) for k in kept for r in c.results(3)}
+            for i, b in enumerate(sources):
+                assert case.residual(found[kept[0].request, i], b) < 1.01e-12
+            c.contract(kept[0].request, request_b=kept[1].request, channel=[qk.Channel(kind=qk.CHANNEL_MESON, sink=15, source=15)], origin=[1, 2, 3, 2],
+                       sink=of_sink)
+            r = c.expect('result')
+            assert r.status == 0, r
+            a, b = ([smeared(case, found[k.request, i], -0.6, 2) for i in range(3)] for k in kept)
+            want = np.roll(sum((y.conj() * x).sum((1, 2, 3, 4)) for x, y in zip(a, b)), -2)
+            assert np.allclose(c.fetch(r).view(complex), want, rtol=0, atol=1e-12 * np.abs(want).max()), grid
+
+
 @tap.test
 def a_killed_quarkd_loses_nothing(case):
     more = dict(source=qk.SOURCE_POINT, column=[qk.Column(x=1, y=2, z=3, t=2, colour=i) for i in range(3)], tol=1e-10)

@@ -300,3 +300,24 @@ Test(eigen_check, problems_are_the_same_where_their_vectors_are) {
   a.field = b.field;
   cr_expect(qk_eigen_same(&a, &b));
 }
+
+Test(eigen_check, colour_vectors_have_those_of_mhat) {
+  /* 1024 sites: 1536 numbers of one parity; in memory with one that is 0 beside each three */
+  static const qk_shape_t colours = {{4, 4, 4, 16}, 6, 3};
+  Quark__EigenProblem p = usual(QUARK__EIGEN_KIND__EIGEN_NORMAL);
+  char why[QK_WHY] = "";
+  p.count = 1536;
+  cr_expect_eq(qk_eigen_check(&p, &colours, why), QK_OK, "%s", why);
+  cr_expect_eq(qk_eigen_host_bytes(&p, &colours, 1, true), (uint64_t)1536 * 512 * 8 * 4);
+  cr_expect_eq(qk_eigen_host_bytes(&p, &colours, 1, false), (uint64_t)1536 * 512 * 8 * 8);
+  p.count = 1537;
+  cr_expect_eq(qk_eigen_check(&p, &colours, why), QK_BAD_ARGUMENT);
+  p.count = 100;
+  p.basis = 8;
+  cr_expect_eq(qk_eigen_check(&p, &colours, why), QK_UNSUPPORTED);
+  cr_expect_str_eq(why, "basis = 8: eigenvectors of fields with colour alone are not compressed");
+  p = usual(QUARK__EIGEN_KIND__EIGEN_GAMMA5);
+  cr_expect_eq(qk_eigen_check(&p, &colours, why), QK_UNSUPPORTED);
+  cr_expect_str_eq(why, "kind = 1 (gamma5): of fields with colour alone there are eigenvectors of "
+                        "kind = 0 (normal)");
+}

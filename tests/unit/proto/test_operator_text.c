@@ -296,3 +296,22 @@ Test(operator_text, a_boundary_is_four_signs_or_phases) {
   cr_assert(qk_boundary_parse("periodic", z, why));
   cr_expect_eq(z[6], 1);
 }
+
+static bool share_vectors(const char *one, const char *other) {
+  qk_values_t a, b;
+  char why[QK_WHY];
+  cr_assert(qk_values_parse(&a, one, why), "%s", why);
+  cr_assert(qk_values_parse(&b, other, why), "%s", why);
+  return qk_values_share_vectors(&a, &b);
+}
+
+Test(operator_text, colour_vectors_of_another_mass_share_their_eigenvectors) {
+  cr_expect(share_vectors("staggered;mass=0.1", "staggered;mass=0.1"));
+  cr_expect(share_vectors("staggered;mass=0.1", "staggered;mass=0.001"));
+  cr_expect(share_vectors("hisq;mass=0.1;epsilon=-0.1", "hisq;mass=1;epsilon=-0.1"));
+  cr_expect_not(share_vectors("hisq;mass=0.1;epsilon=-0.1", "hisq;mass=0.1"));
+  cr_expect_not(share_vectors("asqtad;mass=0.1;u0=0.9", "asqtad;mass=0.1;u0=0.8"));
+  cr_expect_not(share_vectors("staggered;mass=0.1;links=stout:0.1,1", "staggered;mass=0.1"));
+  cr_expect_not(share_vectors("staggered;mass=0.1", "hisq;mass=0.1"));
+  cr_expect_not(share_vectors("wilson;mass=0.1", "wilson;mass=0.2"));
+}

@@ -4,6 +4,7 @@
 
 #include "daemon/base/assert.h"
 #include "daemon/base/mem.h"
+#include "daemon/engine/gauge/behind_links.h"
 
 /* ---- one pass -------------------------------------------------------------------------------- */
 
@@ -148,27 +149,6 @@ static qk_status_t make_all(const qk_device_t *dev, const qk_links_t given[2],
   return dev->ops->queue_sync(dev->ctx, 0);
 }
 
-/* The last slices of each rank, packed where those of the rank behind will stand, change places. */
-static void exchange(const qk_device_t *dev, const kind_t *kind, int mu, void *send, void *recv) {
-  qk_comm_t *comm = dev->geom->comm;
-  const size_t bytes = qk_stag_behind_bytes(&dev->geom->lat, kind->links->prec, mu, kind->reach);
-  void *place = (void *)kind->behind[mu];
-  const qk_stag_behind_args_t args = {
-      .lat = dev->geom->lat, .mu = mu, .reach = kind->reach, .in = *kind->links, .out = place};
-  const qk_comm_msg_t msg = {.to = qk_comm_neighbour(comm, mu, +1),
-                             .from = qk_comm_neighbour(comm, mu, -1),
-                             .tag = mu,
-                             .send = send,
-                             .recv = recv,
-                             .bytes = bytes};
-  if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->stag_behind(dev->ctx, &args));
-  qk_dev_copy(dev, send, place, bytes, QK_COPY_TO_HOST);
-  qk_dev_sync(dev);
-  qk_dev_note(dev, qk_comm_exchange(comm, 1, &msg)); /* the neighbours wait for it either way */
-  qk_dev_copy(dev, place, recv, bytes, QK_COPY_TO_DEVICE);
-  qk_dev_sync(dev);
-}
-
 /* Bytes of the largest message. */
 static size_t most_bytes(const qk_lattice_t *lat, const qk_eo_parts_t *parts, bool naik) {
   size_t most = 0;
@@ -186,7 +166,9 @@ static qk_status_t exchange_all(const qk_device_t *dev, qk_eo_parts_t *parts, bo
     kind_t kind[2];
     const int n = kinds(&parts->stag[p], naik, kind);
     for (int i = 0; i < 4 * n && parts->want[p]; i++)
-      if (dev->geom->lat.split[i % 4]) exchange(dev, &kind[i / 4], i % 4, room, room + bytes);
+      if (dev->geom->lat.split[i % 4])
+        qk_behind_links(dev, kind[i / 4].links, kind[i / 4].reach, i % 4,
+                        (void *)kind[i / 4].behind[i % 4], room, room + bytes);
   }
   return qk_dev_status(dev);
 }

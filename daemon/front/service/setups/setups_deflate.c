@@ -47,7 +47,8 @@ static qk_status_t check_operator(const qk_setup_t *setup, const char *what,
   const uint64_t digest = setup->has_wanted ? setup->wanted : setup->digest;
   qk_values_text(&setup->settings.op, QK_TEXT_CANONICAL, own);
   qk_values_text(&other->settings.op, QK_TEXT_CANONICAL, theirs);
-  if (strcmp(own, theirs) != 0)
+  if (strcmp(own, theirs) != 0 &&
+      !qk_values_share_vectors(&setup->settings.op, &other->settings.op))
     return qk_fail(err, QK_BAD_ARGUMENT,
                    "%s: those of setup %s are of another operator: %.*s, not %.*s", what,
                    other->name, SHOWN, theirs, SHOWN, own);

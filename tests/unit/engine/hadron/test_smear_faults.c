@@ -7,7 +7,8 @@
 #include "daemon/base/mem.h"
 #include "tests/support/smear_kit.h"
 
-/* Links smeared, and a block in two precisions smeared with them, stopping at the first failure. */
+/* Links smeared, and a block in two precisions smeared with them, stopping at the first failure.
+ * Colour vectors are smeared in double alone. */
 static qk_status_t life(qk_rig_t *rig, const qk_link_smear_t *smear) {
   qk_err_t err = {0};
   qk_work_t *work = NULL;
@@ -19,7 +20,8 @@ static qk_status_t life(qk_rig_t *rig, const qk_link_smear_t *smear) {
   if (!status) status = qk_gaugefield_import(links, rig->links);
   if (!status) status = qk_link_smear_apply(links, smear, &err);
   if (!status) status = qk_gauss_create(&rig->dev, work, links, &gauss, &err);
-  for (int i = 0; !status && i < 2; i++) {
+  const int precisions = rig->geom.ncomp == QK_COLOUR_COMPONENTS ? 1 : 2;
+  for (int i = 0; !status && i < precisions; i++) {
     status = qk_field_create(&rig->dev, i ? QK_SINGLE : QK_DOUBLE, 3, QK_FULL, &block[i]);
     if (!status) status = qk_gauss_apply(gauss, block[i], 0.3, 3);
   }
@@ -31,7 +33,7 @@ static qk_status_t life(qk_rig_t *rig, const qk_link_smear_t *smear) {
   return status;
 }
 
-static void fail_everywhere(const char *point, const char *spec, qk_status_t expected) {
+static void fail_everywhere(const char *point, const char *spec, int ncomp, qk_status_t expected) {
   char faults[64];
   qk_status_t status = QK_INTERNAL;
   qk_link_smear_t smear;
@@ -40,6 +42,7 @@ static void fail_everywhere(const char *point, const char *spec, qk_status_t exp
   while (status && n < 1000) {
     qk_rig_t rig; /* a new one each time: a device that failed is lost */
     rig_open(&rig, NULL, "builtin:weak:2x2x2x4:1", NULL);
+    rig.geom.ncomp = ncomp;
     int64_t host = qk_mem_bytes(), device = rig.dev.ops->allocated(rig.dev.ctx);
     snprintf(faults, sizeof faults, "%s:%d", point, ++n);
     cr_assert(qk_fault_set(faults) == 0);
@@ -56,14 +59,17 @@ static void fail_everywhere(const char *point, const char *spec, qk_status_t exp
 
 Test(smear_faults, device_memory) {
   if (!rig_backend_present()) cr_skip_test("no device");
-  fail_everywhere("device-alloc", "hyp:0.75,0.6,0.3,1", QK_DEVICE_MEMORY);
+  fail_everywhere("device-alloc", "hyp:0.75,0.6,0.3,1", 12, QK_DEVICE_MEMORY);
+  fail_everywhere("device-alloc", "hyp:0.75,0.6,0.3,1", QK_COLOUR_COMPONENTS, QK_DEVICE_MEMORY);
 }
 Test(smear_faults, host_memory) {
   if (!rig_backend_present()) cr_skip_test("no device");
-  fail_everywhere("alloc", "hyp:0.75,0.6,0.3,1", QK_NO_MEMORY);
+  fail_everywhere("alloc", "hyp:0.75,0.6,0.3,1", 12, QK_NO_MEMORY);
+  fail_everywhere("alloc", "ape:0.6,2", QK_COLOUR_COMPONENTS, QK_NO_MEMORY);
 }
 Test(smear_faults, device_calls) {
   if (!rig_backend_present()) cr_skip_test("no device");
-  fail_everywhere("device-call", "ape:0.6,2", QK_DEVICE_ERROR);
-  fail_everywhere("device-call", "hyp:0.75,0.6,0.3,1", QK_DEVICE_ERROR);
+  fail_everywhere("device-call", "ape:0.6,2", 12, QK_DEVICE_ERROR);
+  fail_everywhere("device-call", "hyp:0.75,0.6,0.3,1", 12, QK_DEVICE_ERROR);
+  fail_everywhere("device-call", "ape:0.6,2", QK_COLOUR_COMPONENTS, QK_DEVICE_ERROR);
 }

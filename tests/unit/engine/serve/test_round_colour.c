@@ -59,13 +59,19 @@ Test(round_colour, what_colour_vectors_do_not_have_is_refused) {
   REFUSED(m.dagger = true, "a solve of the adjoint");
   REFUSED(m.parity = QUARK__PARITY__PARITY_EVEN, "fields of one parity");
   REFUSED((m.project = "low", m.project_count = 1), "a projection");
-  REFUSED((m.source = QUARK__SOURCE_KIND__SOURCE_VECTOR, m.vectors = "low"), "eigenvectors");
   REFUSED((m.source = QUARK__SOURCE_KIND__SOURCE_SEQUENTIAL, c.gamma = 15), "gamma = 15");
 #undef REFUSED
   m = good;
   m.source = QUARK__SOURCE_KIND__SOURCE_SEQUENTIAL;
   c.gamma = 0;
   cr_expect_eq(qk_fill_parse(&m, 4, &colours, &f, &err), QK_OK, "%s", err.text);
+  m = good;
+  m.source = QUARK__SOURCE_KIND__SOURCE_VECTOR;
+  m.vectors = (char *)"low";
+  cr_expect_eq(qk_fill_parse(&m, 4, &colours, &f, &err), QK_OK, "%s", err.text);
+  c.spin = 1;
+  expect_not_of_colours(&m, QK_BAD_ARGUMENT, "spin, t = 1, 0: 0 to 0");
+  c.spin = 0;
   m = good;
   m.dagger = true;
   m.work = QUARK__WORK__WORK_M;
@@ -107,10 +113,10 @@ Test(round_colour, colour_vectors_make_local_mesons_of_three_columns) {
   } bad[] = {{12, meson, 15, 0, "shm_a has 12 names: 3"},
              {2, meson, 15, 0, "shm_a has 2 names: 3"},
              {3, meson, 7, 0, "channel[0]: of fields with colour alone"},
-             {3, QUARK__CHANNEL_KIND__CHANNEL_DELTA, 15, 0, "channel[0]: of fields"},
-             {3, meson, 15, 2, "sink: fields with colour alone are not smeared"}};
+             {3, QUARK__CHANNEL_KIND__CHANNEL_DELTA, 15, 0, "channel[0]: of fields"}};
   qk_err_t err = {0};
   cr_expect_eq(contract_of_colours(3, meson, 15, 0, &err), QK_OK, "%s", err.text);
+  cr_expect_eq(contract_of_colours(3, meson, 15, 2, &err), QK_OK, "%s", err.text);
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     err = (qk_err_t){0};
     cr_expect_neq(contract_of_colours(bad[i].columns, bad[i].kind, bad[i].sink, bad[i].steps, &err),

@@ -373,14 +373,20 @@ Test(job_check, twice_is_a_normalisation_of_colour_vectors) {
   cr_expect(strstr(err.text, "normalisation = 2: "), "%s", err.text);
 }
 
-Test(job_check, colour_vectors_have_no_eigenvectors) {
+Test(job_check, colour_vectors_have_eigenvectors_of_mhat) {
   qk_err_t err = {0};
   Quark__Eigen e = QUARK__EIGEN__INIT;
   Quark__EigenProblem p = QUARK__EIGEN_PROBLEM__INIT;
   e.request = 1;
   e.problem = &p;
+  p.name = (char *)"low";
+  p.count = 8;
+  p.tol = 1e-8;
+  p.kind = QUARK__EIGEN_KIND__EIGEN_NORMAL;
+  cr_expect_eq(qk_job_check_eigen(&e, &STAGGERED, &err), QK_OK, "%s", err.text);
+  p.kind = QUARK__EIGEN_KIND__EIGEN_LAPLACIAN;
   cr_expect_eq(qk_job_check_eigen(&e, &STAGGERED, &err), QK_UNSUPPORTED);
-  cr_expect(strstr(err.text, "EIGEN: needs fields of spin and colour"), "%s", err.text);
+  cr_expect(strstr(err.text, "kind = 2 (laplacian): of fields with colour alone"), "%s", err.text);
 }
 
 #define CONTRACT_REFUSED(code, change)                                                             \
