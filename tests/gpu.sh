@@ -195,7 +195,7 @@ else
 fi
 if [ -n "$quarkd" ] && [ -n "$quark_engine" ] && [ -n "$quark_gauge" ] && [ -n "${QK_PYTHON:-}" ]; then
   service=("$quarkd" "$quark_engine" "$quark_gauge")
-  for name in daemon staggered stopping; do
+  for name in staggered stopping; do
     check "service: $name" "$QK_PYTHON" "$source_root/tests/integ/daemon/test_$name.py" "${service[@]}" 1
   done
   if [ "$gpus" -gt 1 ]; then

@@ -37,7 +37,7 @@ static const struct argp_option rows[] = {
     {"tol", KEY_TOL, "THETA", 0, "ends where theta is not above this (1e-12)", 2},
     {"max-iter", KEY_MAX_ITER, "N", 0, "iterations at most (20000)", 2},
     {"check-every", KEY_CHECK_EVERY, "N", 0, "iterations between two looks at theta (20)", 2},
-    {"overrelax", KEY_OVERRELAX, "OMEGA", 0, "1 (none) to 1.99 (1.95)", 2},
+    {"overrelax", KEY_OVERRELAX, "OMEGA", 0, "1 (none) to 1.99 (default: by the extents)", 2},
     {"random-start", KEY_RANDOM_START, "SEED", 0,
      "from a random transformation of this seed, which may lead to another Gribov copy", 3},
     {"transform", KEY_TRANSFORM, "FILE", 0, "write the transformation, too (SciDAC)", 4},
@@ -109,7 +109,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
 
 typedef struct job {
   qk_tool_t *tool;
-  const options_t *o;
+  options_t *o;
   qk_tool_config_t config;
   qk_gaugefield_t *u, *g;
   double *transform; /* host, where it is asked for */
@@ -259,6 +259,7 @@ static qk_status_t fix(job_t *job, qk_err_t *err) {
   const options_t *o = job->o;
   qk_status_t status = qk_tool_load(tool, o->tool.in, &o->tool, &job->config, err);
   if (status != QK_OK) return status;
+  if (job->o->params.omega == 0) job->o->params.omega = qk_fix_omega(&tool->geom, o->params.gauge);
   status = qk_tool_open_device(tool, o->tool.backend != NULL ? o->tool.backend : "auto", err);
   if (status != QK_OK) return status;
   status = qk_tool_explain(tool, run(job, err), err);
@@ -286,8 +287,7 @@ int qk_tool_fix(int argc, char **argv) {
              "the worst time slice. SIGINT and SIGTERM end the iteration at its next look at "
              "theta (exit status 75). Where theta stays above the tolerance the exit status is 65, "
              "and nothing is written without --partial."};
-  options_t o = {
-      .params = {.tol = 1e-12, .omega = QK_FIX_OMEGA, .max_iterations = 20000, .check_every = 20}};
+  options_t o = {.params = {.tol = 1e-12, .max_iterations = 20000, .check_every = 20}};
   qk_tool_t tool;
   qk_err_t err = {0};
   job_t job = {.tool = &tool, .o = &o, .err = &err};

@@ -9,7 +9,7 @@
 
 /* Plaquettes of the same links in another gauge differ by rounding. */
 static const double PLAQUETTE_ROUNDING = 1e-11;
-static const qk_fix_params_t FIX = {.omega = QK_FIX_OMEGA, .max_iterations = 20000, .check_every = 20};
+static const qk_fix_params_t FIX = {.max_iterations = 20000, .check_every = 20};
 
 static bool on_root(const qk_device_t *dev) {
   return qk_comm_rank(dev->geom->comm) == 0;
@@ -104,6 +104,7 @@ static qk_status_t fix_gauge(const qk_load_t *load, const qk_device_t *dev,
   fixing_t f = {.dev = dev, .params = FIX, .progress = progress, .arg = arg};
   f.params.gauge = load->fix.landau ? QK_FIX_LANDAU : QK_FIX_COULOMB;
   f.params.tol = load->fix.theta;
+  f.params.omega = qk_fix_omega(dev->geom, f.params.gauge);
   if (qk_open_of(&load->values).is)
     return qk_fail(err, QK_UNSUPPORTED,
                    "fix-gauge: the gauge of links with an open boundary cannot be fixed");

@@ -10,6 +10,12 @@ static int directions_of(qk_fix_gauge_t gauge) {
   return gauge == QK_FIX_COULOMB ? 3 : 4;
 }
 
+double qk_fix_omega(const qk_geom_t *geom, qk_fix_gauge_t gauge) {
+  const double volume = (double)geom->volume;
+  const double l = gauge == QK_FIX_COULOMB ? cbrt(volume / geom->global[3]) : sqrt(sqrt(volume));
+  return 2 / (1 + 0.42 / l);
+}
+
 qk_status_t qk_fix_start(qk_gaugefield_t *g, bool random, uint64_t seed) {
   const qk_device_t *dev = g->dev;
   const qk_link_start_args_t a = {

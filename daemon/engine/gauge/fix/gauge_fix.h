@@ -34,7 +34,6 @@ typedef enum qk_fix_gauge { QK_FIX_LANDAU, QK_FIX_COULOMB } qk_fix_gauge_t;
 
 /* theta below this is rounding. */
 #define QK_FIX_TOL_MIN 1e-26
-#define QK_FIX_OMEGA 1.95 /* the default */
 
 typedef struct qk_fix_params {
   qk_fix_gauge_t gauge;
@@ -48,6 +47,10 @@ typedef struct qk_fix_point {
   int64_t iteration;
   double functional, theta; /* theta: what is compared with the tolerance */
 } qk_fix_point_t;
+
+/* What suits a lattice: 2 / (1 + 0.42 / L), as of successive overrelaxation, with L the fourth root
+ * of the volume (third root of that of a time slice in Coulomb gauge). 0.42: docs/decisions.md. */
+double qk_fix_omega(const qk_geom_t *geom, qk_fix_gauge_t gauge);
 
 /* Called before the first iteration and with each look at theta, on all ranks, with the same
  * numbers. *stop: to end here, the same on all ranks. */
