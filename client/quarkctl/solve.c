@@ -105,12 +105,14 @@ static int check_site_reals(const options_t *o, const qk_fieldfile_t *in,
                             const quark_report_t *report) {
   const qk_shape_t shape = ctl_operator_shape(report);
   const int32_t found = qk_fieldfile_meta(in)->site_reals;
+  char attribute[48];
   if ((uint32_t)found == shape.site_reals) return 0;
+  snprintf(attribute, sizeof attribute, "the attribute site_reals = %u and the ", shape.site_reals);
   ctl_complain(
       "%s: fields of %d real numbers at a site, but those of setup %s, %s, have %u: a file "
-      "for it has the %s",
+      "for it has %s%s",
       o->in, found, report->setup.name, report->setup.action, shape.site_reals,
-      qk_h5file_axes((int32_t)shape.site_reals));
+      qk_shape_is_usual(&shape) ? "the " : attribute, qk_h5file_axes((int32_t)shape.site_reals));
   return EXIT_DATA;
 }
 

@@ -41,6 +41,7 @@ int qk_tool_convert(int argc, char **argv) {
     int bits = o.bits != 0 ? o.bits : config.info.bits;
     status = qk_gauge_write(o.out, o.format, bits, &tool.geom, config.links, &err);
     if (status == QK_OK) print_result(&tool, &o, bits, config.check.plaquette);
+    if (status == QK_OK) qk_tool_tell_bits(&tool, o.out, bits, &config.check);
   }
   qk_free(config.links);
   return qk_tool_end(&tool, status, &err);

@@ -271,6 +271,7 @@ static qk_status_t fix(job_t *job, qk_err_t *err) {
   if (wanted) status = write_all(job, bits, err);
   if (status != QK_OK) return status;
   if (wanted) print_result(job, bits);
+  if (wanted) qk_tool_tell_bits(tool, o->tool.out, bits, &job->config.check);
   if (wanted) tool->json = false; /* it has had its object */
   return verdict == QK_OK ? QK_OK : qk_fail(err, verdict, "%s", why.text);
 }

@@ -73,7 +73,9 @@ static qk_status_t smear(qk_tool_t *tool, const options_t *o, double **links, qk
   if (status != QK_OK) return status;
   int bits = o->tool.bits != 0 ? o->tool.bits : config.info.bits;
   status = qk_gauge_write(o->tool.out, o->tool.format, bits, &tool->geom, config.links, err);
-  if (status == QK_OK) print_result(tool, o, bits, config.check.plaquette, check.plaquette);
+  if (status != QK_OK) return status;
+  print_result(tool, o, bits, config.check.plaquette, check.plaquette);
+  qk_tool_tell_bits(tool, o->tool.out, bits, &check);
   return status;
 }
 

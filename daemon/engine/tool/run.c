@@ -1,9 +1,11 @@
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sysexits.h>
 #include <unistd.h>
 
+#include "daemon/base/links/links.h"
 #include "daemon/base/log.h"
 #include "daemon/base/mem.h"
 #include "daemon/engine/lattice/peers.h"
@@ -156,6 +158,16 @@ qk_status_t qk_tool_load(qk_tool_t *tool, const char *path, const qk_tool_option
   if (status != QK_OK) return status;
   status = qk_tool_lay_out(tool, options, config->info.dims, err);
   return status == QK_OK ? qk_tool_read(tool, path, config, err) : status;
+}
+
+void qk_tool_tell_bits(const qk_tool_t *tool, const char *path, int bits,
+                       const qk_gauge_check_t *check) {
+  const double limit = qk_links_limit(bits);
+  if (!tool->root || (check->unitarity <= limit && check->determinant <= limit)) return;
+  fprintf(stderr,
+          "%s: %s: its links are SU(3) to %.2g only: in a file of %d bits they are refused above "
+          "%g; --bits=32 writes one that is taken\n",
+          tool->program, path, fmax(check->unitarity, check->determinant), bits, limit);
 }
 
 void qk_tool_print(const qk_tool_t *tool, json_t *object) {

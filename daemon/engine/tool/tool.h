@@ -133,6 +133,11 @@ qk_status_t qk_tool_alloc_links(qk_tool_t *tool, double **links, qk_err_t *err);
 
 /* ---- output ---- */
 
+/* Tells on stderr, on rank 0, that links of this check stand in a file of more bits than they are
+ * unitary to, so that it will be refused where it is read. */
+void qk_tool_tell_bits(const qk_tool_t *tool, const char *path, int bits,
+                       const qk_gauge_check_t *check);
+
 /* Prints and releases the object, on rank 0. */
 void qk_tool_print(const qk_tool_t *tool, json_t *object);
 

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "daemon/base/assert.h"
-#include "daemon/front/host/folder.h"
 #include "daemon/front/host/runtime.h"
 
 enum { TIMERS = 2, SOCKS_MAX = 4 * QK_SETUPS_MAX };
@@ -281,11 +280,6 @@ qk_status_t qk_runtime_lock(const char *key, const char *dir, char path[QK_PATH_
   snprintf(path, QK_PATH_MAX + 1, "%s", dir);
   *fd = -1;
   return QK_OK;
-}
-
-qk_status_t qk_folder_open(const char *path, int *fd, qk_err_t *err) {
-  (void)path, (void)fd;
-  return qk_fail(err, QK_IO_ERROR, "no folder");
 }
 
 qk_status_t qk_runtime_path(const char *key, const char *given, char path[QK_PATH_MAX + 1],

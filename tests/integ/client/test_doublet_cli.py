@@ -169,7 +169,7 @@ def files_of_one_flavour_and_of_two_are_not_mixed_up(case):
         write_sources(d.path('one.h5'), two[:, 0])
         write_sources(d.path('two.h5'), two)
         for daemon, name, text in ((d, 'one.h5', 'fields of 24 real numbers at a site, but those of setup main, doublet, have 48: a file for it has the '
-                                    '8 dimensions [rhs][flavour][t]'),
+                                    'attribute site_reals = 48 and the 8 dimensions [rhs][flavour][t]'),
                                    (usual, 'two.h5', 'fields of 48 real numbers at a site, but those of setup main, wilson-clover, have 24: a file for it '
                                     'has the 7 dimensions [rhs][t]')):
             done = daemon.ctl('solve', '--in', d.path(name), '--out', d.path('x.h5'))

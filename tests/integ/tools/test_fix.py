@@ -91,7 +91,20 @@ def bits_and_format_are_those_of_convert(exe):
         # 32 bit links, which are unitary to 1e-7, are fixed all the same
         told = fix(exe, '--gauge=landau', '--bits=64', '--tol=1e-20', os.path.join(folder, 'b.ildg'), os.path.join(folder, 'e.lime'))
         found, _ = ref.load_lime(os.path.join(folder, 'e.lime'))
-        assert fix_ref.theta(found, 'landau') < 2e-14 and abs(told['plaquette'] - told['plaquette_before']) < 1e-13
+        assert fix_ref.theta(found, 'landau') < 1.001e-20 and abs(told['plaquette'] - told['plaquette_before']) < 1e-13
+
+
+@tap.test
+def links_of_32_bits_in_a_file_of_64_are_told_of(exe):
+    with tempfile.TemporaryDirectory() as folder:
+        few, many = os.path.join(folder, 'few.lime'), os.path.join(folder, 'many.lime')
+        assert call(exe, 'convert', '--bits=32', WEAK, few).stderr == ''
+        for command in (['convert'], ['fix', '--gauge=coulomb'], ['smear', '--links=ape:0.5,2']):
+            done = call(exe, *command, '--bits=64', few, many)
+            assert done.returncode == 0 and 'many.lime: its links are SU(3) to' in done.stderr and '--bits=32' in done.stderr, done
+            assert call(exe, 'info', many).returncode == DATA_ERROR
+            assert call(exe, *command, few, many).stderr == ''
+            assert call(exe, 'info', many).returncode == 0
 
 
 @tap.test
