@@ -422,7 +422,8 @@ QUARK_API quark_code_t quark_forget(quark_connection_t *conn, uint64_t request, 
 typedef enum quark_channel_kind {
   QUARK_MESON = 0,   /* 1 complex number: sum_x e^{-ip(x-x0)} tr[g5 S_b^+ g5 G_sink S_a G_source] */
   QUARK_NUCLEON = 1, /* 4 x 4 spin matrix; a is the doubled flavour, b the other */
-  QUARK_DELTA = 2    /* 3 x 3 x 4 x 4: two vector indices, then a spin matrix; three quarks a */
+  QUARK_DELTA = 2,   /* 3 x 3 x 4 x 4: two vector indices, then a spin matrix; three quarks a */
+  QUARK_CORNER = 3   /* 1 number: the local nucleon of fields with colour alone */
 } quark_channel_kind_t;
 
 typedef struct quark_channel {

@@ -32,13 +32,16 @@ static const meson_t mesons[] = {
 };
 enum { NMESON = sizeof mesons / sizeof mesons[0] };
 
+/* The last one is of colour vectors, the others of quarks with spin, which `all` is for. */
 static const struct {
   const char *name;
   quark_channel_kind_t kind;
   int parity;
-} baryons[] = {
-    {"nucleon", QUARK_NUCLEON, 1}, {"nucleon_minus", QUARK_NUCLEON, -1}, {"delta", QUARK_DELTA, 1}};
-enum { NBARYON = sizeof baryons / sizeof baryons[0] };
+} baryons[] = {{"nucleon", QUARK_NUCLEON, 1},
+               {"nucleon_minus", QUARK_NUCLEON, -1},
+               {"delta", QUARK_DELTA, 1},
+               {"nucleon_corner", QUARK_CORNER, 1}};
+enum { NBARYON = sizeof baryons / sizeof baryons[0], NSPIN = NBARYON - 1 };
 
 /* gt G^+ gt = s G. Reversing k factors takes k (k - 1) / 2 exchanges; gt anticommutes with the
  * spatial ones. */
@@ -136,7 +139,8 @@ static bool add_word(qk_channels_t *c, const char *word, size_t bytes) {
       known = true;
     }
   for (int i = 0; i < NBARYON; i++)
-    if (all || (strlen(baryons[i].name) == bytes && memcmp(baryons[i].name, word, bytes) == 0)) {
+    if ((all && i < NSPIN) ||
+        (strlen(baryons[i].name) == bytes && memcmp(baryons[i].name, word, bytes) == 0)) {
       add_baryon(c, i);
       known = true;
     }
@@ -166,11 +170,11 @@ qk_status_t qk_channels_parse(const char *text, qk_channels_t *channels, qk_err_
     const size_t bytes = strcspn(p, separators);
     if (!add_word(&c, p, bytes)) {
       qk_channels_fini(&c);
-      return qk_fail(
-          err, QK_BAD_ARGUMENT,
-          "channel \"%.*s\": must be pion, a4, a0, rho, rho_t, a1, b1, nucleon, "
-          "nucleon_minus, delta, all, pairs, or two gamma matrices such as g5-gxgt or 15-9",
-          (int)(bytes < 40 ? bytes : 40), p);
+      return qk_fail(err, QK_BAD_ARGUMENT,
+                     "channel \"%.*s\": must be pion, a4, a0, rho, rho_t, a1, b1, nucleon, "
+                     "nucleon_minus, delta, nucleon_corner, all, pairs, or two gamma matrices such "
+                     "as g5-gxgt or 15-9",
+                     (int)(bytes < 40 ? bytes : 40), p);
     }
     p += bytes;
   }
@@ -291,7 +295,9 @@ void qk_channels_evaluate(const qk_channels_t *channels, const double complex *r
     for (int p = 0; p < nmom; p++, out += nt) {
       const double complex *at[POLARISATIONS] = {0};
       for (int k = 0; k < line->count; k++) at[k] = block[k] + (int64_t)p * nt * numbers;
-      if (line->kind == QUARK_MESON)
+      if (line->kind == QUARK_CORNER)
+        memcpy(out, at[0], (size_t)nt * sizeof *out);
+      else if (line->kind == QUARK_MESON)
         evaluate_meson(line, at, nt, out);
       else
         evaluate_baryon(line, at[0], nt, phase, out);

@@ -6,7 +6,9 @@
  *   C_GG,   O = qbar G q,   gt G^+ gt = s G with G = g5; g5 gt; 1; gi; gi gt; gi g5; gi gj.
  *   Connected part, positive. nucleon, nucleon_minus   N and its parity partner: C(t) = +-1/2 {
  *   tr[(1 +- gt)/2 N(t)] + tr[(1 -+ gt)/2 N(-t)] } delta              the same of sum_ij P_ij
- *   Delta_ji(t) with P_ij = delta_ij - gi gj / 3, which is spin 3/2 at rest SINK-SOURCE        a
+ *   Delta_ji(t) with P_ij = delta_ij - gi gj / 3, which is spin 3/2 at rest
+ *   nucleon_corner     of fields with colour alone: the local nucleon as it is
+ *   SINK-SOURCE        a
  *   meson of two gamma matrices as the daemon gives it: id, g5, gx, gxgt, ... or the numbers 0 ..
  *   15 of quark.h: "g5-gxgygz", "15-7" all                all names above; pairs: all 256 pairs
  *

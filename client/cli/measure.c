@@ -200,18 +200,25 @@ static int check_open(const ctl_measurement_t *what, const char *action) {
   return 0;
 }
 
-/* Of colour vectors there are local mesons alone. */
+/* Of colour vectors there are local hadrons alone. */
 static int check_colour(const ctl_measurement_t *what, const quark_report_t *report) {
   const qk_shape_t shape = ctl_operator_shape(report);
-  if (!qk_shape_is_colour(&shape)) return 0;
+  const bool colour = qk_shape_is_colour(&shape);
   for (uint32_t r = 0; r < what->channels->nraw; r++) {
     const quark_channel_t *raw = &what->channels->raw[r];
-    if (raw->kind == QUARK_MESON && raw->sink == raw->source) continue;
-    ctl_complain(
-        "--channels: setup %s, %s: its fields have colour alone, for which there are local "
-        "mesons: pion, a4, a0, rho, rho_t, a1, b1, or the same gamma matrix twice as "
-        "gxgt-gxgt",
-        report->setup.name, report->setup.action);
+    const bool corner = raw->kind == QUARK_CORNER;
+    if (colour ? corner || (raw->kind == QUARK_MESON && raw->sink == raw->source) : !corner)
+      continue;
+    if (colour)
+      ctl_complain(
+          "--channels: setup %s, %s: its fields have colour alone, for which there are local "
+          "mesons: pion, a4, a0, rho, rho_t, a1, b1, or the same gamma matrix twice as "
+          "gxgt-gxgt; and nucleon_corner",
+          report->setup.name, report->setup.action);
+    else
+      ctl_complain("--channels: setup %s, %s: nucleon_corner is for fields with colour alone; "
+                   "nucleon is that of quarks with spin",
+                   report->setup.name, report->setup.action);
     return EXIT_DATA;
   }
   return 0;

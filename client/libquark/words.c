@@ -14,6 +14,7 @@ _Static_assert((int)QUARK_TWICE == (int)QUARK__NORMALISATION__NORMALISATION_TWIC
 _Static_assert((int)QUARK_FILE == (int)QUARK__SOURCE_KIND__SOURCE_FILE, "sources agree");
 _Static_assert((int)QUARK_HYP == (int)QUARK__LINK_SMEAR__LINK_SMEAR_HYP, "link smearings agree");
 _Static_assert((int)QUARK_DELTA == (int)QUARK__CHANNEL_KIND__CHANNEL_DELTA, "channels agree");
+_Static_assert((int)QUARK_CORNER == (int)QUARK__CHANNEL_KIND__CHANNEL_CORNER, "channels agree");
 _Static_assert((int)QUARK_F64 == (int)QUARK__DTYPE__DTYPE_F64, "dtypes agree");
 _Static_assert((int)QUARK_FAILED == (int)QUARK__SERVER_STATE__STATE_FAILED, "states agree");
 

@@ -146,7 +146,8 @@ static const qk_option_row_t rows[] = {
      .help = "point:X,Y,Z,T or wall:T[,p=PX:PY:PZ]: solve and contract in the daemon"},
     {"channels", QK_OPTION_TAKEN, .form = "LIST", .take = take_channels,
      .help = "pion (default), a4, a0, rho, rho_t, a1, b1, nucleon, nucleon_minus, delta, all, "
-             "pairs, or SINK-SOURCE with gamma matrices such as g5-gxgt or 15-9"},
+             "pairs, or SINK-SOURCE with gamma matrices such as g5-gxgt or 15-9; "
+             "nucleon_corner: of staggered fermions"},
     {"channel", QK_OPTION_TAKEN, .take = take_channels, .flags = OPTION_ALIAS},
     {"momenta", QK_OPTION_TAKEN, .form = "LIST", .take = take_momenta,
      .help = "integer triples: \"0,0,0;1,0,0\" (0,0,0)"},

@@ -23,7 +23,8 @@ REST = ((0, 0, 0),)
 MESONS: Dict[str, Tuple[int, ...]] = {'pion': (15,), 'a4': (7,), 'a0': (0,), 'rho': (1, 2, 4), 'rho_t': (9, 10, 12), 'a1': (14, 13, 11),
                                       'b1': (3, 5, 6)}
 BARYONS = {'nucleon': (lib.QUARK_NUCLEON, 1), 'nucleon_minus': (lib.QUARK_NUCLEON, -1), 'delta': (lib.QUARK_DELTA, 1)}
-NUMBERS = {lib.QUARK_MESON: 1, lib.QUARK_NUCLEON: 16, lib.QUARK_DELTA: 144}
+CORNER = 'nucleon_corner'  # of fields with colour alone
+NUMBERS = {lib.QUARK_MESON: 1, lib.QUARK_NUCLEON: 16, lib.QUARK_DELTA: 144, lib.QUARK_CORNER: 1}
 EPSILON = np.array([[[(i - j) * (j - k) * (k - i) / 2 for k in range(3)] for j in range(3)] for i in range(3)])
 C = gammas.DIRECTIONS[3] @ gammas.DIRECTIONS[1]
 
@@ -56,6 +57,8 @@ def _channel(word: str) -> Optional[Channel]:
     if word in BARYONS:
         kind, parity = BARYONS[word]
         return Channel(word, kind, parity, ((kind, 0, 0),))
+    if word == CORNER:
+        return Channel(word, lib.QUARK_CORNER, 1, ((lib.QUARK_CORNER, 0, 0),))
     sink, dash, source = word.partition('-')
     try:
         a, b = gammas.number(sink), gammas.number(source)
@@ -65,8 +68,8 @@ def _channel(word: str) -> Optional[Channel]:
 
 
 def channels(names: Union[str, Sequence[str]]) -> List[Channel]:
-    """Channels by quarkctl's names: pion, a4, a0, rho, rho_t, a1, b1, nucleon, nucleon_minus, delta; all of these: "all"; two gamma
-    matrices as "g5-gxgt" or "15-9"; all 256 of them: "pairs". Repeated names count once. Errors: ValueError.
+    """Channels by quarkctl's names: pion, a4, a0, rho, rho_t, a1, b1, nucleon, nucleon_minus, delta; all of these: "all"; of
+    fields with colour alone nucleon_corner; two gamma matrices as "g5-gxgt" or "15-9"; all 256 of them: "pairs". Repeated names count once. Errors: ValueError.
 
     >>> [c.name for c in channels('pion, rho 15-9')]
     ['pion', 'rho', 'g5-gxgt']
@@ -82,8 +85,8 @@ def channels(names: Union[str, Sequence[str]]) -> List[Channel]:
         for name in more:
             channel = _channel(name)
             if not channel:
-                raise ValueError('channel "%.40s": must be pion, a4, a0, rho, rho_t, a1, b1, nucleon, nucleon_minus, delta, all, pairs, '
-                                 'or two gamma matrices such as g5-gxgt or 15-9' % name)
+                raise ValueError('channel "%.40s": must be pion, a4, a0, rho, rho_t, a1, b1, nucleon, nucleon_minus, delta, nucleon_corner, '
+                                 'all, pairs, or two gamma matrices such as g5-gxgt or 15-9' % name)
             found.setdefault(channel.name, channel)
     if not found:
         raise ValueError('no channel is named')
@@ -218,6 +221,8 @@ def evaluate(wanted: Sequence[Channel], raw: Complex, nmom: int, nt: int, phase:
     for channel in wanted:
         if channel.kind == lib.QUARK_MESON:
             out[channel.name] = channel.sign * np.mean([at[key][:, :, 0] for key in channel.raw], axis=0)
+        elif channel.kind == lib.QUARK_CORNER:
+            out[channel.name] = at[channel.raw[0]][:, :, 0]
         else:
             out[channel.name] = _baryon(channel, at[channel.raw[0]], phase)
     return out

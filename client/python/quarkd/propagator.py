@@ -142,8 +142,11 @@ class Propagator:
         raw, at = contract.raw_of(wanted), [tuple(int(n) for n in p) for p in momenta]
         if len(raw) > CONTRACTION_LIMITS['channels'] or not 1 <= len(at) <= CONTRACTION_LIMITS['momenta']:
             raise ValueError('%d contractions at %d momenta: must be at most 512, and 1 to 128' % (len(raw), len(at)))
-        if self.report.colour_alone and any(c.kind != lib.QUARK_MESON for c in wanted):
-            raise ValueError('channels: fields with colour alone make local mesons: pion, a4, a0, rho, rho_t, a1, b1')
+        colour = self.report.colour_alone
+        if colour and any(c.kind not in (lib.QUARK_MESON, lib.QUARK_CORNER) for c in wanted):
+            raise ValueError('channels: fields with colour alone make local mesons, pion, a4, a0, rho, rho_t, a1, b1, and nucleon_corner')
+        if not colour and any(c.kind == lib.QUARK_CORNER for c in wanted):
+            raise ValueError('channels: nucleon_corner is for fields with colour alone; nucleon is that of quarks with spin')
         if any(len(p) != 3 for p in at):
             raise ValueError('momenta: must be triples of integers')
         if 'open' in self.report.setup['parameters'] and any(c.kind != lib.QUARK_MESON for c in wanted):

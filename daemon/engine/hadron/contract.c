@@ -14,7 +14,7 @@ enum { HADRONS = 3, MESON_NUMBERS = 256 };
 static const int open_numbers[HADRONS] = {MESON_NUMBERS, 16, 144};
 
 int qk_channel_numbers(qk_channel_kind_t kind) {
-  static const int numbers[HADRONS] = {1, 16, 144};
+  static const int numbers[] = {1, 16, 144, 1}; /* the last one of colour vectors */
   return numbers[kind];
 }
 

@@ -26,7 +26,8 @@ typedef struct qk_contract {
 typedef enum qk_channel_kind { /* numbers as in quark.proto */
                                QK_CHANNEL_MESON,
                                QK_CHANNEL_NUCLEON,
-                               QK_CHANNEL_DELTA
+                               QK_CHANNEL_DELTA,
+                               QK_CHANNEL_CORNER /* of colour vectors: local_nucleon.h */
 } qk_channel_kind_t;
 
 typedef struct qk_channel_id {
@@ -34,7 +35,8 @@ typedef struct qk_channel_id {
   int sink, source; /* MESON: gamma matrices 0..15 (gamma.h) */
 } qk_channel_id_t;
 
-/* Complex numbers of a channel for each momentum and time: 1, 16 ([4][4]) or 144 ([3][3][4][4]). */
+/* Complex numbers of a channel for each momentum and time: 1, 16 ([4][4]), 144 ([3][3][4][4]) or,
+ * of CORNER, 1. */
 int qk_channel_numbers(qk_channel_kind_t kind);
 
 /* Factors of the phases of momenta, of the local coordinates x, then y, then z: complex

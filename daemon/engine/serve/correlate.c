@@ -7,6 +7,7 @@
 #include "daemon/base/assert.h"
 #include "daemon/base/mem.h"
 #include "daemon/engine/hadron/local_mesons.h"
+#include "daemon/engine/hadron/local_nucleon.h"
 #include "daemon/engine/serve/open_slices.h"
 
 struct qk_correlator {
@@ -15,9 +16,10 @@ struct qk_correlator {
   qk_staging_t *stage;
   qk_field_t *field[2]; /* propagators; what is there may be of the CONTRACT before */
   qk_contractor_t *contractor;
-  qk_local_mesons_t *mesons; /* of colour vectors, in their place */
-  void *beside;              /* and a part of the other propagator */
-  bool busy;                 /* what follows is of the one under way */
+  qk_local_mesons_t *mesons;   /* of colour vectors, in their place */
+  qk_local_nucleon_t *nucleon; /* likewise, if it is asked for */
+  void *beside;                /* and a part of the other propagator */
+  bool busy;                   /* what follows is of the one under way */
   qk_correlate_t what;
   qk_object_t out;
   double *numbers;
@@ -63,9 +65,11 @@ void qk_correlator_drop(qk_correlator_t *r) {
     r->buffer[k] = NULL;
   }
   qk_local_mesons_destroy(r->mesons);
+  qk_local_nucleon_destroy(r->nucleon);
   qk_free(r->beside);
   qk_free(r->numbers);
   r->mesons = NULL;
+  r->nucleon = NULL;
   r->beside = r->numbers = NULL;
   qk_object_close(&r->out);
   r->columns = r->begun = r->here = 0;
@@ -129,8 +133,14 @@ static qk_status_t make_fields(qk_correlator_t *r, qk_prec_t prec, qk_err_t *err
  * only to be smeared. */
 static qk_status_t make_mesons(qk_correlator_t *r, qk_err_t *err) {
   const qk_correlate_t *what = &r->what;
+  const qk_geom_t *geom = &r->setup->geom;
+  bool nucleon = false;
+  for (int i = 0; i < what->nchannel; i++) nucleon |= what->channel[i].kind == QK_CHANNEL_CORNER;
   qk_status_t status =
-      qk_local_mesons_create(&r->setup->geom, what->nmom, what->mom, what->origin, &r->mesons);
+      qk_local_mesons_create(geom, what->nmom, what->mom, what->origin, &r->mesons);
+  if (status == QK_OK && nucleon)
+    status = qk_local_nucleon_create(geom, what->nmom, what->mom, what->origin, has_two(what),
+                                     &r->nucleon);
   if (status == QK_OK && has_two(what)) {
     r->beside = qk_malloc(qk_wire_part_bytes(r->port->wire, true));
     if (r->beside == NULL) status = QK_NO_MEMORY;
@@ -330,8 +340,33 @@ static qk_status_t add_colours(qk_correlator_t *r, int column, qk_err_t *err) {
     b.data = r->beside;
   }
   const qk_status_t status = take_part(r, 0, column, &a, err);
-  if (status == QK_OK) qk_local_mesons_add(r->mesons, a, has_two(&r->what) ? b : a);
-  return status;
+  if (status != QK_OK) return status;
+  if (!has_two(&r->what)) b = a;
+  qk_local_mesons_add(r->mesons, a, b);
+  if (r->nucleon) qk_local_nucleon_add(r->nucleon, column, a, b);
+  return QK_OK;
+}
+
+/* The numbers of all channels, in their order: mesons are summed at once, and take the places of
+ * nucleons along. */
+static qk_status_t end_colours(qk_correlator_t *r, qk_err_t *err) {
+  const qk_correlate_t *what = &r->what;
+  const size_t one = 2 * (size_t)what->nmom * (size_t)r->setup->geom.global[3];
+  int gamma[QK_CHANNELS_MAX];
+  const double *nucleon = NULL;
+  for (int i = 0; i < what->nchannel; i++) gamma[i] = what->channel[i].sink;
+  qk_status_t status = qk_local_mesons_end(r->mesons, what->nchannel, gamma, r->numbers);
+  for (int i = 0; i < what->nchannel && status == QK_OK; i++) {
+    double *to = r->numbers + (size_t)i * one;
+    if (what->channel[i].kind != QK_CHANNEL_CORNER) continue;
+    if (nucleon)
+      memcpy(to, nucleon, one * sizeof *to);
+    else
+      status = qk_local_nucleon_end(r->nucleon, r->setup->phase_t, to);
+    nucleon = to;
+  }
+  if (status == QK_OK) return QK_OK;
+  return qk_fail(err, status, "the ranks could not add their correlators");
 }
 
 static qk_status_t judge_numbers(const qk_correlator_t *r, double *most, qk_err_t *err);
@@ -339,17 +374,14 @@ static qk_status_t judge_numbers(const qk_correlator_t *r, double *most, qk_err_
 static qk_status_t contract_colours(qk_correlator_t *r, qk_tick_fn *tick, void *arg,
                                     qk_err_t *err) {
   const qk_correlate_t *what = &r->what;
-  int gamma[QK_CHANNELS_MAX];
   double most;
   qk_status_t status = what->sink.steps > 0 ? smear_colours(r, tick, arg, err) : QK_OK;
   for (int i = 0; i < QK_COLOUR_COLUMNS && status == QK_OK; i++) {
     tick(arg);
     status = add_colours(r, i, err);
   }
-  for (int i = 0; i < what->nchannel; i++) gamma[i] = what->channel[i].sink;
+  if (status == QK_OK) status = end_colours(r, err);
   if (status != QK_OK) return status;
-  status = qk_local_mesons_end(r->mesons, what->nchannel, gamma, r->numbers);
-  if (status != QK_OK) return qk_fail(err, status, "the ranks could not add their correlators");
   status = judge_numbers(r, &most, err);
   return status == QK_OK ? qk_object_write(r->port->wire, &r->out, r->numbers, err) : status;
 }

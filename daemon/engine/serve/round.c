@@ -18,7 +18,8 @@ _Static_assert(QUARK__LINK_SMEAR__LINK_SMEAR_APE == (int)QK_LINK_SMEAR_APE &&
                "kinds of link smearing have the numbers of quark.proto");
 _Static_assert(QUARK__CHANNEL_KIND__CHANNEL_MESON == (int)QK_CHANNEL_MESON &&
                    QUARK__CHANNEL_KIND__CHANNEL_NUCLEON == (int)QK_CHANNEL_NUCLEON &&
-                   QUARK__CHANNEL_KIND__CHANNEL_DELTA == (int)QK_CHANNEL_DELTA,
+                   QUARK__CHANNEL_KIND__CHANNEL_DELTA == (int)QK_CHANNEL_DELTA &&
+                   QUARK__CHANNEL_KIND__CHANNEL_CORNER == (int)QK_CHANNEL_CORNER,
                "channels have the numbers of quark.proto");
 
 /* ---- the broadcast -------------------------------------------------------------------------- */
@@ -409,15 +410,19 @@ static qk_status_t parse_channels(const Quark__Contraction *m, bool colour, qk_c
                    QK_CHANNELS_MAX);
   for (size_t i = 0; i < m->n_channel; i++) {
     const Quark__Channel *from = m->channel[i];
-    if ((unsigned)from->kind > QK_CHANNEL_DELTA)
+    const bool corner = from->kind == QUARK__CHANNEL_KIND__CHANNEL_CORNER;
+    if ((unsigned)from->kind > QK_CHANNEL_CORNER)
       return qk_fail(err, QK_BAD_ARGUMENT, "channel[%zu]: kind = %d: no such kind", i,
                      (int)from->kind);
     if (from->sink >= QK_GAMMAS || from->source >= QK_GAMMAS)
       return qk_fail(err, QK_BAD_ARGUMENT, "channel[%zu]: sink, source = %u, %u: 0 to %d", i,
                      from->sink, from->source, QK_GAMMAS - 1);
-    if (colour && (from->kind != QUARK__CHANNEL_KIND__CHANNEL_MESON || from->sink != from->source))
+    const bool meson = from->kind == QUARK__CHANNEL_KIND__CHANNEL_MESON;
+    if (colour ? !corner && (!meson || from->sink != from->source) : corner)
       return qk_fail(err, QK_UNSUPPORTED,
-                     "channel[%zu]: of fields with colour alone there are local mesons", i);
+                     "channel[%zu]: of fields with colour alone there are local mesons and the "
+                     "local nucleon, which is of them alone",
+                     i);
     c->channel[i] = (qk_channel_id_t){.kind = (qk_channel_kind_t)from->kind,
                                       .sink = (int)from->sink,
                                       .source = (int)from->source};

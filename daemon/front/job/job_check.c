@@ -335,18 +335,25 @@ qk_status_t qk_job_check_eigen(const Quark__Eigen *eigen, const qk_shape_t *shap
 
 static qk_status_t check_channel(const Quark__Channel *c, const qk_shape_t *shape, size_t i,
                                  qk_err_t *err) {
-  if ((int)c->kind < 0 || c->kind > QUARK__CHANNEL_KIND__CHANNEL_DELTA)
-    return qk_fail(err, QK_BAD_ARGUMENT, "channel %zu: kind = %d is outside 0 .. 2", i, c->kind);
+  const bool corner = c->kind == QUARK__CHANNEL_KIND__CHANNEL_CORNER;
+  if ((int)c->kind < 0 || c->kind > QUARK__CHANNEL_KIND__CHANNEL_CORNER)
+    return qk_fail(err, QK_BAD_ARGUMENT, "channel %zu: kind = %d is outside 0 .. 3", i, c->kind);
   if (c->sink > 15)
     return qk_fail(err, QK_BAD_ARGUMENT, "channel %zu: sink = %u is outside 0 .. 15", i, c->sink);
   if (c->source > 15)
     return qk_fail(err, QK_BAD_ARGUMENT, "channel %zu: source = %u is outside 0 .. 15", i,
                    c->source);
-  if (!qk_shape_is_colour(shape)) return QK_OK;
+  if (!qk_shape_is_colour(shape) && corner)
+    return qk_fail(err, QK_UNSUPPORTED,
+                   "channel %zu: kind = %d: it is for fields with colour alone; the nucleon of "
+                   "quarks with spin is kind = 1",
+                   i, c->kind);
+  if (!qk_shape_is_colour(shape) || corner) return QK_OK;
   if (c->kind != QUARK__CHANNEL_KIND__CHANNEL_MESON)
     return qk_fail(err, QK_UNSUPPORTED,
-                   "channel %zu: kind = %d: of fields with colour alone there are mesons (0)", i,
-                   c->kind);
+                   "channel %zu: kind = %d: of fields with colour alone there are mesons (0) and "
+                   "the local nucleon (3)",
+                   i, c->kind);
   if (c->sink == c->source) return QK_OK;
   return qk_fail(err, QK_UNSUPPORTED,
                  "channel %zu: sink = %u, source = %u: of fields with colour alone there are local "

@@ -63,7 +63,8 @@ uint64_t qk_job_field_bytes(const Quark__Submit *submit, const qk_shape_t *shape
 static uint64_t correlator_bytes(const Quark__Contraction *c, const qk_shape_t *shape) {
   static const uint64_t numbers[] = {[QUARK__CHANNEL_KIND__CHANNEL_MESON] = 1,
                                      [QUARK__CHANNEL_KIND__CHANNEL_NUCLEON] = 4 * 4,
-                                     [QUARK__CHANNEL_KIND__CHANNEL_DELTA] = 3 * 3 * 4 * 4};
+                                     [QUARK__CHANNEL_KIND__CHANNEL_DELTA] = 3 * 3 * 4 * 4,
+                                     [QUARK__CHANNEL_KIND__CHANNEL_CORNER] = 1};
   uint64_t sum = 0, momenta = c->n_momentum > 0 ? c->n_momentum / 3 : 1;
   for (size_t i = 0; i < c->n_channel; i++) sum += numbers[c->channel[i]->kind];
   return sum * momenta * shape->dims[3] * 2 * sizeof(double);

@@ -256,7 +256,7 @@ static void contract(const qk_session_t *session, int i, tape_t *tape) {
   x.first_a = how % 8 == 7 ? 12 : 0;
   x.has_request_b = how % 4 == 1;
   x.request_b = b ? b->request : 0;
-  ch.kind = (Quark__ChannelKind)(how / 8 % 3);
+  ch.kind = (Quark__ChannelKind)(how / 8 % 4);
   x.channel = channels;
   x.n_channel = how < 250;
   c.request = next_request(session, how);

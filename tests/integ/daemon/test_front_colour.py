@@ -93,6 +93,9 @@ def kept_solutions_are_sources_and_are_contracted(case):
         c.contract(accepted.request, channel=pions)
         r = c.expect('result')
         assert r.status == 0 and r.bytes == 3 * 4 * 16, r
+        c.contract(accepted.request, channel=[qk.Channel(kind=qk.CHANNEL_CORNER), *pions])
+        r = c.expect('result')
+        assert r.status == 0 and r.bytes == 4 * 4 * 16, r
         for channel, text in ((qk.Channel(kind=qk.CHANNEL_MESON, sink=1, source=15), 'channel 0: sink = 1, source = 15'),
                               (qk.Channel(kind=qk.CHANNEL_DELTA), 'channel 0: kind = 2')):
             r = c.contract(accepted.request, channel=[channel], expect='rejected')

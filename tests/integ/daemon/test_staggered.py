@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 """Staggered fermions through the daemon, judged by numpy: test_staggered.py QUARKD QUARK_ENGINE QUARK_GAUGE RANKS"""
+import itertools
+import os
 import sys
+import tempfile
 
 import tap
 
@@ -9,6 +12,7 @@ try:
     from daemon_case import GAUGE, DaemonCase
     from front_case import State, kill, once_more
     from front_driver import Client, Daemon, qk
+    from open_gauge import write_openqcd
     from state_case import results_of
 except (ImportError, OSError) as e:
     tap.skip_all(str(e))
@@ -139,6 +143,57 @@ def a_pion_is_the_norm_of_its_columns(case):
         for found, sign in zip(got, signs):
             want = np.roll((norms * sign).sum((1, 2, 3)), -2)
             assert np.allclose(found, want, rtol=1e-12, atol=1e-12 * np.abs(want).max()), (found, want)
+
+
+def corner(case, a, b, origin, t):
+    """1/6 e e a a b on the corners x - x0 = 0 (mod 2) of slice t0 + t, by all orders of all colours."""
+    x0, sign, sum_ = origin, (-1) ** (sum(origin[:3]) * t), 0
+    slice_ = (x0[3] + t) % case.lattice[0]
+    at = (slice_, slice(x0[2] % 2, None, 2), slice(x0[1] % 2, None, 2), slice(x0[0] % 2, None, 2))
+    for p, q in itertools.product(itertools.permutations(range(3)), repeat=2):
+        parity = np.linalg.det(np.eye(3)[list(p)]) * np.linalg.det(np.eye(3)[list(q)])
+        sum_ = sum_ + parity * a[q[0]][at][..., p[0]] * a[q[1]][at][..., p[1]] * b[q[2]][at][..., p[2]]
+    return sign * (-1 if x0[3] + t >= case.lattice[0] else 1) * sum_.sum() / 6
+
+
+@tap.test
+def a_nucleon_is_a_determinant(case):
+    """On corners of cubes that begin at an odd site, too; of two propagators the doubled one is the first."""
+    with case.daemon() as d, Client(d) as c:
+        for origin in (1, 2, 3, 2), (0, 3, 0, 6):
+            x, y, z, t = origin
+            points = [qk.Column(x=x, y=y, z=z, t=t, colour=i) for i in range(3)]
+            kept = [c.submit(3, source=qk.SOURCE_POINT, column=points, tol=1e-12, sink=qk.SINK_KEEP, **more) for more in
+                    ({}, {'smear': qk.Smearing(alpha=0.3, steps=2)})]
+            found = {(k.request, r.rhs): case.field(c.fetch(r)) for k in kept for r in c.results(3)}
+            a, b = ([found[k.request, i] for i in range(3)] for k in kept)
+            raw = [qk.Channel(kind=qk.CHANNEL_CORNER), qk.Channel(kind=qk.CHANNEL_MESON, sink=15, source=15), qk.Channel(kind=qk.CHANNEL_CORNER)]
+            for second, other in (0, a), (kept[1].request, b):
+                c.contract(kept[0].request, channel=raw, origin=list(origin), **({'request_b': second} if second else {}))
+                r = c.expect('result')
+                assert r.status == 0, r
+                n = c.fetch(r).view(complex).reshape(3, -1)
+                want = np.array([corner(case, a, other, origin, s) for s in range(case.lattice[0])])
+                assert np.abs(n[0] - want).max() < 1e-12 * np.abs(want).max() and np.array_equal(n[0], n[2]), (n[0], want)
+
+
+@tap.test
+def hadrons_are_the_same_wherever_the_source_is(case):
+    """The links moved so that a source elsewhere is one at the origin: over odd distances, and the edge in t is at another place."""
+    found = []
+    raw = [qk.Channel(kind=qk.CHANNEL_CORNER), *(qk.Channel(kind=qk.CHANNEL_MESON, sink=n, source=n) for n in (15, 1, 12))]
+    with tempfile.TemporaryDirectory() as folder:
+        for x, y, z, t in (0, 0, 0, 0), (1, 0, 0, 5), (0, 3, 2, 1), (1, 2, 1, 7):
+            gauge = os.path.join(folder, 'links')
+            write_openqcd(gauge, np.roll(case.links, (t, z, y, x), (1, 2, 3, 4)))
+            with case.daemon(gauge=gauge) as d, Client(d) as c:
+                a = c.submit(3, source=qk.SOURCE_POINT, column=[qk.Column(x=x, y=y, z=z, t=t, colour=i) for i in range(3)], tol=1e-13, sink=qk.SINK_KEEP)
+                assert all(r.status == 0 for r in c.results(3))
+                c.contract(a.request, channel=raw, origin=[x, y, z, t], momentum=[0, 0, 0, 1, 0, -1])
+                found.append(c.fetch(c.expect('result')).view(complex).reshape(8, -1))
+    for other in found[1:]:
+        for one, two in zip(found[0], other):
+            assert np.abs(one - two).max() < 1e-10 * np.abs(one).max(), (one, two)
 
 
 def smeared(case, x, alpha, steps):

@@ -244,7 +244,7 @@ class Peer:
 
     def contract(self):
         r = self.rng
-        kind = r.choice([qk.CHANNEL_MESON, qk.CHANNEL_NUCLEON, qk.CHANNEL_DELTA])
+        kind = r.choice([qk.CHANNEL_MESON, qk.CHANNEL_NUCLEON, qk.CHANNEL_DELTA, qk.CHANNEL_CORNER])
         c = qk.Contraction(request_a=self.number(), channel=[qk.Channel(kind=kind, source=r.randrange(12, 17))] * r.choice([0, 1, 2, 600]))
         c.momentum.extend(r.randrange(-4, 5) for _ in range(r.choice([0, 3, 6, 7])))
         c.origin.extend(r.randrange(5) for _ in range(r.choice([0, 4, 4, 3])))

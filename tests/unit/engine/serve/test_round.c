@@ -546,7 +546,7 @@ Test(round, contractions_are_checked_field_by_field) {
   REFUSED((m.contract.has_dtype_b = true, m.contract.dtype_b = (Quark__Dtype)4), "dtype_b = 4");
   REFUSED(m.contraction.n_channel = 0, "channel has 0 entries: 1 to 512");
   REFUSED(m.contraction.n_channel = 513, "channel has 513 entries: 1 to 512");
-  REFUSED(m.channel[0].kind = (Quark__ChannelKind)3, "channel[0]: kind = 3");
+  REFUSED(m.channel[0].kind = (Quark__ChannelKind)4, "channel[0]: kind = 4");
   REFUSED(m.channel[0].sink = 16, "sink, source = 16, 15: 0 to 15");
   REFUSED(m.channel[0].source = 99, "sink, source = 15, 99: 0 to 15");
   REFUSED(m.contraction.n_momentum = 4, "momentum: 4 numbers");

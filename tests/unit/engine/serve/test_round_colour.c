@@ -113,10 +113,13 @@ Test(round_colour, colour_vectors_make_local_mesons_of_three_columns) {
   } bad[] = {{12, meson, 15, 0, "shm_a has 12 names: 3"},
              {2, meson, 15, 0, "shm_a has 2 names: 3"},
              {3, meson, 7, 0, "channel[0]: of fields with colour alone"},
-             {3, QUARK__CHANNEL_KIND__CHANNEL_DELTA, 15, 0, "channel[0]: of fields"}};
+             {3, QUARK__CHANNEL_KIND__CHANNEL_DELTA, 15, 0, "channel[0]: of fields"},
+             {3, (Quark__ChannelKind)4, 15, 0, "channel[0]: kind = 4"}};
   qk_err_t err = {0};
   cr_expect_eq(contract_of_colours(3, meson, 15, 0, &err), QK_OK, "%s", err.text);
   cr_expect_eq(contract_of_colours(3, meson, 15, 2, &err), QK_OK, "%s", err.text);
+  cr_expect_eq(contract_of_colours(3, QUARK__CHANNEL_KIND__CHANNEL_CORNER, 7, 0, &err), QK_OK, "%s",
+               err.text);
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     err = (qk_err_t){0};
     cr_expect_neq(contract_of_colours(bad[i].columns, bad[i].kind, bad[i].sink, bad[i].steps, &err),

@@ -358,6 +358,10 @@ Test(job_check, colour_vectors_make_local_mesons) {
   cr_expect(strstr(err.text, "channel 0: kind = 1"), "%s", err.text);
   c.first_a = QK_REQUEST_RHS_MAX - QK_COLOUR_COLUMNS + 1;
   channel->sink = 15;
+  channel->kind = QUARK__CHANNEL_KIND__CHANNEL_CORNER;
+  err = (qk_err_t){0};
+  cr_expect_eq(qk_job_check_contract(&m, &STAGGERED, &err), QK_BAD_ARGUMENT);
+  cr_expect(strstr(err.text, "first_a"), "%s", err.text); /* not the channel */
   channel->kind = QUARK__CHANNEL_KIND__CHANNEL_MESON;
   err = (qk_err_t){0};
   cr_expect_eq(qk_job_check_contract(&m, &STAGGERED, &err), QK_BAD_ARGUMENT);
@@ -411,7 +415,8 @@ Test(job_check, refuses_each_illegal_contraction) {
   CONTRACT_REFUSED(QK_BAD_ARGUMENT, m.priority = QK_PRIORITY_MAX + 1);
   CONTRACT_REFUSED(QK_BAD_ARGUMENT, c.n_channel = 0);
   CONTRACT_REFUSED(QK_TOO_LARGE, c.n_channel = QK_CHANNELS_MAX + 1);
-  CONTRACT_REFUSED(QK_BAD_ARGUMENT, channel->kind = 3);
+  CONTRACT_REFUSED(QK_BAD_ARGUMENT, channel->kind = 4);
+  CONTRACT_REFUSED(QK_UNSUPPORTED, channel->kind = QUARK__CHANNEL_KIND__CHANNEL_CORNER);
   CONTRACT_REFUSED(QK_BAD_ARGUMENT, channel->kind = -1);
   CONTRACT_REFUSED(QK_BAD_ARGUMENT, channel->sink = 16);
   CONTRACT_REFUSED(QK_BAD_ARGUMENT, channel->source = 16);
