@@ -293,6 +293,13 @@ typedef struct quark_params {
   int priority;         /* 0 to 9: of one user's requests the greatest goes first. Default 4 */
   quark_source_t source;
   const quark_column_t *column; /* generated sources: nrhs of them. Copied by quark_submit */
+  /* Solutions for nmass masses in place of that of the setup, 1 to 16, none twice, by one solver for
+   * all of them, if the action can (staggered fermions; else QUARK_UNSUPPORTED): nrhs is a multiple
+   * of nmass, and with n = nrhs / nmass sources right-hand side i has the mass number i / n and the
+   * source i % n. There are n columns. An uploaded source is sent for each mass, the same numbers
+   * again. tol alone decides. 0, the default: none. Copied by quark_submit. */
+  const double *mass;
+  uint32_t nmass;
   const char *vectors;          /* QUARK_VECTOR: the name that columns count in */
   /* Not by the solver for an RHS that is alone: the solution is then the same function of the
    * source whatever else is solved, to the last bit. Needs a daemon that knows it

@@ -160,7 +160,7 @@ void qk_entry_refuse(qk_inflight_t *inflight, int i, const qk_err_t *err) {
 
 bool qk_entry_is_staged(const qk_inflight_t *inflight, const qk_inflight_entry_t *entry) {
   const bool reads = entry->fill.shm_in[0] != '\0' && !(entry->fill.five && entry->fill.upload);
-  return reads && qk_staging_exists(inflight->stage);
+  return reads && !entry->follows && qk_staging_exists(inflight->stage);
 }
 
 bool qk_entry_is_ready(const qk_inflight_t *inflight, const qk_inflight_entry_t *entry) {

@@ -6,6 +6,7 @@
 #include "daemon/base/mem.h"
 #include "daemon/engine/krylov/parity_system.h"
 #include "daemon/engine/serve/entries.h"
+#include "daemon/engine/serve/masses.h"
 #include "daemon/engine/serve/open_slices.h"
 #include "daemon/engine/serve/placement.h"
 #include "daemon/engine/serve/source.h"
@@ -80,6 +81,7 @@ void qk_inflight_destroy(qk_inflight_t *inflight) {
   const qk_loaded_t *s = inflight->setup;
   set_beside(inflight, (qk_beside_t){NULL, NULL});
   qk_works_fini(inflight);
+  qk_mass_block_drop(inflight);
   qk_staging_destroy(inflight->stage);
   qk_projector_destroy(inflight->projector);
   for (int i = 0; i < QK_INFLIGHT_MAX; i++) {
@@ -118,9 +120,13 @@ void qk_inflight_leave_buffers(qk_inflight_t *inflight, int n) {
   inflight->left = n;
 }
 
-bool qk_inflight_solving(const qk_inflight_t *inflight) {
+static bool slots_run(const qk_inflight_t *inflight) {
   const qk_loaded_t *s = inflight->setup;
   return qk_solver_running(s->solver) + (s->single_rhs ? qk_solver_running(s->single_rhs) : 0) > 0;
+}
+
+bool qk_inflight_solving(const qk_inflight_t *inflight) {
+  return slots_run(inflight) || qk_mass_block_runs(inflight);
 }
 
 uint64_t qk_inflight_steps(const qk_inflight_t *inflight) {
@@ -159,7 +165,8 @@ uint64_t qk_inflight_serial(const qk_inflight_t *inflight, int entry) {
 
 const qk_slot_t *qk_inflight_state(const qk_inflight_t *inflight, int entry) {
   const qk_inflight_entry_t *s = &inflight->entry[entry];
-  return s->state == QK_ENTRY_SOLVING ? qk_solver_slot(s->solver, s->slot) : NULL;
+  if (s->state != QK_ENTRY_SOLVING) return NULL;
+  return s->solver ? qk_solver_slot(s->solver, s->slot) : &s->shown;
 }
 
 /* ---- in: sources ----------------------------------------------------------------------------- */
@@ -408,6 +415,7 @@ static qk_status_t feed(qk_inflight_t *inflight, qk_err_t *err) {
   qk_status_t status = begin_loads(inflight, err);
   if (status != QK_OK) return status;
   status = take_slots(inflight, err);
+  if (status == QK_OK) status = qk_mass_block_begin(inflight, err);
   return status == QK_OK ? work(inflight, err) : status;
 }
 
@@ -425,9 +433,15 @@ qk_status_t qk_inflight_fill(qk_inflight_t *inflight, int n, const qk_fill_t fil
       continue;
     }
     entry->state = QK_ENTRY_WAITING;
+    entry->solver = NULL;
+    qk_mass_block_follow(inflight, fill[k].entry);
     enter_queue(inflight, fill[k].entry);
   }
   return feed(inflight, err);
+}
+
+void qk_inflight_blocks_go(qk_inflight_t *inflight, bool go) {
+  inflight->blocks_go = go;
 }
 
 /* ---- between --------------------------------------------------------------------------------- */
@@ -436,13 +450,17 @@ void qk_inflight_cancel(qk_inflight_t *inflight, int i) {
   const qk_inflight_entry_t *entry = &inflight->entry[i];
   const qk_err_t cancelled = {.code = QK_CANCELLED};
   if (entry->state == QK_ENTRY_WAITING) qk_entry_refuse(inflight, i, &cancelled);
-  if (entry->state == QK_ENTRY_SOLVING) qk_solver_cancel(entry->solver, entry->slot);
+  if (entry->state == QK_ENTRY_SOLVING && entry->solver)
+    qk_solver_cancel(entry->solver, entry->slot);
+  else if (entry->state == QK_ENTRY_SOLVING)
+    qk_entry_refuse(inflight, i, &cancelled);
+  if (entry->fill.has_mass) qk_mass_block_lead(inflight, entry->fill.family);
 }
 
 /* True if the solver begins copies only when the device has its iterations: with several ranks
  * these are submitted piece by piece, and are nearly over then. */
 static bool begins_copies(const qk_inflight_t *inflight) {
-  return qk_inflight_solving(inflight) && qk_comm_size(inflight->setup->geom.comm) == 1;
+  return slots_run(inflight) && qk_comm_size(inflight->setup->geom.comm) == 1;
 }
 
 static qk_status_t step_solvers(const qk_loaded_t *s) {
@@ -460,7 +478,8 @@ qk_status_t qk_inflight_step(qk_inflight_t *inflight, qk_err_t *err) {
   if (!begins_copies(inflight)) status = qk_staging_copy(inflight->stage, err);
   if (status != QK_OK || !qk_inflight_solving(inflight)) return status;
   inflight->steps++;
-  status = qk_entry_explain(inflight, step_solvers(inflight->setup), err);
+  if (slots_run(inflight)) status = qk_entry_explain(inflight, step_solvers(inflight->setup), err);
+  if (status == QK_OK) status = qk_mass_block_step(inflight, err);
   return status == QK_OK ? qk_staging_poll(inflight->stage, false, err) : status;
 }
 
@@ -582,6 +601,7 @@ qk_status_t qk_inflight_retire(qk_inflight_t *inflight, qk_result_t result[], in
                                qk_err_t *err) {
   *n = 0;
   qk_status_t status = clear_slots(inflight, err);
+  if (status == QK_OK) status = qk_mass_block_leave(inflight, err);
   for (int i = 0; i < qk_inflight_count(inflight) && status == QK_OK; i++) {
     qk_inflight_entry_t *entry = &inflight->entry[i];
     if (entry->state == QK_ENTRY_LEAVING && qk_buffer_done(entry->buffer)) {

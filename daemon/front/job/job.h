@@ -197,6 +197,10 @@ struct qk_job {
   double factor;
   Quark__SourceKind source;
   Quark__Sink sink;
+  uint32_t nsource;                    /* nrhs, or of several masses those of one (masses.h) */
+  uint32_t nmass;                      /* 0: it is for that of its setup */
+  double mass[QK_MASSES_MAX];          /* [nmass] */
+  uint64_t number;                     /* of several masses: for its engines; 0: none yet */
   Quark__Column *column;               /* [nrhs] of generated sources */
   Quark__Smearing *smear;              /* of the source; NULL: none */
   Quark__Contraction *contraction;     /* NULL: solves */
@@ -230,6 +234,10 @@ struct qk_job {
 /* Whether a SUBMIT or CONTRACT is legal on this lattice: everything of PROTOCOL.md, sections 5 and
  * 6, that does not depend on the state of the server. Pure. */
 qk_status_t qk_job_check(const Quark__Submit *submit, const qk_shape_t *shape, qk_err_t *err);
+/* Of several masses: what does not depend on the setup; whether its action has them. Pure. */
+qk_status_t qk_job_check_masses(const Quark__Submit *submit, qk_err_t *err);
+qk_status_t qk_job_check_each_mass(const Quark__Submit *submit, const qk_action_row_t *action,
+                                   qk_err_t *err);
 /* Whether the action of its setup has what a SUBMIT asks for. Pure. */
 qk_status_t qk_job_check_action(const Quark__Submit *submit, const qk_action_row_t *action,
                                 qk_err_t *err);
