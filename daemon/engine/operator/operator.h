@@ -116,7 +116,7 @@ typedef enum qk_chirality {
   QK_CHIRALITY_NONE  /* nothing: no multigrid */
 } qk_chirality_t;
 
-/* Several masses from one Krylov space (krylov/masses.h), of an operator of which M(m)^+ M(m) is,
+/* Several masses from one Krylov space (masses/masses.h), of an operator of which M(m)^+ M(m) is,
  * but for a number, A + shift(m) with one hermitian A >= 0 for all masses m:
  *   M(m) x = b  <=>  x = c(m) M(m)^+ y,  (A + shift(m)) y = b
  * Masses are those of the action's parameter `mass`, and those that the operator was made with play

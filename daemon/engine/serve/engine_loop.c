@@ -6,11 +6,11 @@
 
 #include "daemon/base/log.h"
 #include "daemon/base/mem.h"
+#include "daemon/engine/placement/placement.h"
 #include "daemon/engine/serve/correlate.h"
 #include "daemon/engine/serve/eigen_rounds.h"
 #include "daemon/engine/serve/entries.h"
 #include "daemon/engine/serve/inflight.h"
-#include "daemon/engine/serve/placement.h"
 #include "daemon/engine/serve/report.h"
 #include "daemon/engine/serve/round.h"
 #include "daemon/engine/serve/works.h"

@@ -97,6 +97,10 @@ void qk_entry_add_columns(qk_inflight_t *inflight, const int entry[], int n);
 /* The field is freed, if it has one. */
 void qk_entry_free_five(qk_inflight_entry_t *entry);
 
+/* It waits, behind those that are not of higher order. */
+void qk_entry_enter_queue(qk_inflight_t *inflight, int entry);
+/* Sources of those that wait begin to come, as far as there are buffers. */
+qk_status_t qk_entries_load(qk_inflight_t *inflight, qk_err_t *err);
 void qk_entry_leave_queue(qk_inflight_t *inflight, int entry);
 /* It ends without having been solved, or worked on. */
 void qk_entry_refuse(qk_inflight_t *inflight, int entry, const qk_err_t *err);

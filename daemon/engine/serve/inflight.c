@@ -5,10 +5,10 @@
 #include "daemon/base/assert.h"
 #include "daemon/base/mem.h"
 #include "daemon/engine/krylov/parity_system.h"
+#include "daemon/engine/placement/placement.h"
 #include "daemon/engine/serve/entries.h"
 #include "daemon/engine/serve/masses.h"
 #include "daemon/engine/serve/open_slices.h"
-#include "daemon/engine/serve/placement.h"
 #include "daemon/engine/serve/source.h"
 #include "daemon/engine/serve/works.h"
 #include "daemon/engine/transfer/staging.h"
@@ -178,60 +178,6 @@ int qk_inflight_lacking(const qk_inflight_t *inflight) {
     n += qk_entry_is_staged(inflight, entry) && entry->buffer == NULL;
   }
   return n;
-}
-
-static uint64_t order_of(const qk_inflight_t *inflight, int entry) {
-  return inflight->entry[entry].fill.hint.order;
-}
-
-/* Of a user who has nothing else in the engine. */
-static bool is_first(const qk_inflight_entry_t *entry) {
-  return entry->fill.hint.order == QK_ORDER_FIRST;
-}
-
-/* Behind those that wait and are not of higher order. */
-static void enter_queue(qk_inflight_t *inflight, int entry) {
-  int at = inflight->nwaiting++;
-  while (at > 0 && order_of(inflight, inflight->waiting[at - 1]) > order_of(inflight, entry)) {
-    inflight->waiting[at] = inflight->waiting[at - 1];
-    at--;
-  }
-  inflight->waiting[at] = entry;
-}
-
-/* The last waiting RHS whose source is here, and that is not one of the first, gives up its buffer
- * and loads again later. */
-static void make_buffer(qk_inflight_t *inflight) {
-  for (int k = inflight->nwaiting - 1; k >= 0; k--) {
-    qk_inflight_entry_t *entry = &inflight->entry[inflight->waiting[k]];
-    if (is_first(entry) || entry->buffer == NULL || !qk_buffer_done(entry->buffer)) continue;
-    qk_buffer_drop(entry->buffer);
-    entry->buffer = NULL;
-    return;
-  }
-}
-
-/* Whether there is a buffer for the source of an entry. */
-static bool has_buffer(const qk_inflight_t *inflight, const qk_inflight_entry_t *entry) {
-  return qk_staging_vacant(inflight->stage) > (is_first(entry) ? 0 : inflight->left);
-}
-
-static qk_status_t begin_loads(qk_inflight_t *inflight, qk_err_t *err) {
-  for (int k = 0; k < inflight->nwaiting; k++) {
-    const int i = inflight->waiting[k];
-    qk_inflight_entry_t *entry = &inflight->entry[i];
-    qk_err_t verdict = {0};
-    if (entry->buffer != NULL || !qk_entry_is_staged(inflight, entry)) continue;
-    if (is_first(entry) && !has_buffer(inflight, entry)) make_buffer(inflight);
-    if (!has_buffer(inflight, entry)) break;
-    const qk_input_t input = qk_fill_input(&entry->fill);
-    qk_status_t status = qk_staging_load(inflight->stage, &input, &entry->buffer, &verdict, err);
-    if (status != QK_OK) return status;
-    if (verdict.code == QK_OK) continue;
-    qk_entry_refuse(inflight, i, &verdict);
-    k--;
-  }
-  return QK_OK;
 }
 
 /* ---- in: slots ------------------------------------------------------------------------------- */
@@ -412,10 +358,11 @@ static qk_status_t work(qk_inflight_t *inflight, qk_err_t *err) {
 }
 
 static qk_status_t feed(qk_inflight_t *inflight, qk_err_t *err) {
-  qk_status_t status = begin_loads(inflight, err);
+  qk_status_t status = qk_entries_load(inflight, err);
   if (status != QK_OK) return status;
   status = take_slots(inflight, err);
-  if (status == QK_OK) status = qk_mass_block_begin(inflight, err);
+  if (status != QK_OK) return status;
+  status = qk_mass_block_begin(inflight, err);
   return status == QK_OK ? work(inflight, err) : status;
 }
 
@@ -435,7 +382,7 @@ qk_status_t qk_inflight_fill(qk_inflight_t *inflight, int n, const qk_fill_t fil
     entry->state = QK_ENTRY_WAITING;
     entry->solver = NULL;
     qk_mass_block_follow(inflight, fill[k].entry);
-    enter_queue(inflight, fill[k].entry);
+    qk_entry_enter_queue(inflight, fill[k].entry);
   }
   return feed(inflight, err);
 }
@@ -479,7 +426,8 @@ qk_status_t qk_inflight_step(qk_inflight_t *inflight, qk_err_t *err) {
   if (status != QK_OK || !qk_inflight_solving(inflight)) return status;
   inflight->steps++;
   if (slots_run(inflight)) status = qk_entry_explain(inflight, step_solvers(inflight->setup), err);
-  if (status == QK_OK) status = qk_mass_block_step(inflight, err);
+  if (status != QK_OK) return status;
+  status = qk_mass_block_step(inflight, err);
   return status == QK_OK ? qk_staging_poll(inflight->stage, false, err) : status;
 }
 
@@ -601,7 +549,8 @@ qk_status_t qk_inflight_retire(qk_inflight_t *inflight, qk_result_t result[], in
                                qk_err_t *err) {
   *n = 0;
   qk_status_t status = clear_slots(inflight, err);
-  if (status == QK_OK) status = qk_mass_block_leave(inflight, err);
+  if (status != QK_OK) return status;
+  status = qk_mass_block_leave(inflight, err);
   for (int i = 0; i < qk_inflight_count(inflight) && status == QK_OK; i++) {
     qk_inflight_entry_t *entry = &inflight->entry[i];
     if (entry->state == QK_ENTRY_LEAVING && qk_buffer_done(entry->buffer)) {

@@ -5,8 +5,8 @@
 
 #include "daemon/base/clock.h"
 #include "daemon/base/mem.h"
-#include "daemon/engine/krylov/masses.h"
 #include "daemon/engine/lattice/extent.h"
+#include "daemon/engine/masses/masses.h"
 #include "daemon/engine/serve/source.h"
 
 enum { ITERATIONS = 10 }; /* of a step */

@@ -1,14 +1,15 @@
 /*
  * masses.h: fills that have a mass, solved together from one Krylov space for each source
- * (krylov/masses.h), beside the slots.
+ * (masses/masses.h), beside the slots.
  *
- * There is one block at a time. It begins with the first fill that waits and those of its block that
- * are there, once no more of them come soon, or at `blocks_go`. Each fill is a right-hand side of
- * its own, with its entry, mass, result and end; if one is cancelled the others go on. Its fields
- * are on the device until all have left, beside what was planned: without room for all sources it
- * has fewer, and the others follow; a single one without room ends with DEVICE_MEMORY.
+ * There is one block at a time. It begins with the first fill that waits and those of its block
+ * that are there, once no more of them come soon, or at `blocks_go`. Each fill is a right-hand side
+ * of its own, with its entry, mass, result and end; if one is cancelled the others go on. Its
+ * fields are on the device until all have left, beside what was planned: without room for all
+ * sources it has fewer, and the others follow; a single one without room ends with DEVICE_MEMORY.
  *
- * All are collective but the queries; a status other than QK_OK means that the process cannot go on.
+ * All are collective but the queries; a status other than QK_OK means that the process cannot go
+ * on.
  */
 #ifndef QK_ENGINE_SERVE_MASSES_H
 #define QK_ENGINE_SERVE_MASSES_H

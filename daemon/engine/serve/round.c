@@ -307,7 +307,8 @@ static qk_status_t parse_mass(const Quark__Engine__Fill *m, const qk_action_row_
 static qk_status_t parse_ends(const Quark__Engine__Fill *m, const qk_action_row_t *action,
                               qk_fill_t *f, qk_err_t *err) {
   qk_status_t status = parse_source(m, action, f, err);
-  if (status == QK_OK) status = parse_mass(m, action, f, err);
+  if (status != QK_OK) return status;
+  status = parse_mass(m, action, f, err);
   return status == QK_OK ? parse_project(m, action, f, err) : status;
 }
 

@@ -31,7 +31,7 @@
 #include "daemon/base/list.h"
 #include "daemon/front/job/marks.h"
 #include "daemon/front/job/sched.h"
-#include "daemon/front/job/wall_sums.h"
+#include "daemon/front/storage/wall_sums.h"
 #include "daemon/front/storage/brick.h"
 #include "daemon/front/storage/transfer.h"
 #include "proto/action/actions.h"
@@ -234,10 +234,6 @@ struct qk_job {
 /* Whether a SUBMIT or CONTRACT is legal on this lattice: everything of PROTOCOL.md, sections 5 and
  * 6, that does not depend on the state of the server. Pure. */
 qk_status_t qk_job_check(const Quark__Submit *submit, const qk_shape_t *shape, qk_err_t *err);
-/* Of several masses: what does not depend on the setup; whether its action has them. Pure. */
-qk_status_t qk_job_check_masses(const Quark__Submit *submit, qk_err_t *err);
-qk_status_t qk_job_check_each_mass(const Quark__Submit *submit, const qk_action_row_t *action,
-                                   qk_err_t *err);
 /* Whether the action of its setup has what a SUBMIT asks for. Pure. */
 qk_status_t qk_job_check_action(const Quark__Submit *submit, const qk_action_row_t *action,
                                 qk_err_t *err);

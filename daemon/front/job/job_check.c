@@ -237,7 +237,7 @@ qk_status_t qk_job_check(const Quark__Submit *s, const qk_shape_t *shape, qk_err
   if (status == QK_OK) status = check_five(s, err);
   if (status == QK_OK) status = check_numbers(s, err);
   if (status == QK_OK) status = check_stopping(s, err);
-  if (status == QK_OK) status = qk_job_check_masses(s, err);
+  if (status == QK_OK) status = qk_masses_check(s, err);
   if (status == QK_OK) status = say(qk_smearing_check(s->smear, "smear", why), why, err);
   if (status == QK_OK && s->parity != QUARK__PARITY__PARITY_ALL)
     status = check_usual(shape, "a field of one parity", err);
@@ -291,7 +291,7 @@ qk_status_t qk_job_check_action(const Quark__Submit *s, const qk_action_row_t *a
                              : action->is_dense ? check_dense(s, action, err)
                                                 : QK_OK;
   if (status != QK_OK) return status;
-  if (qk_job_check_each_mass(s, action, err) != QK_OK) return err->code;
+  if (qk_masses_check_each(s, action, err) != QK_OK) return err->code;
   if (s->five_d && !action->has_slices)
     return qk_fail(err, QK_BAD_ARGUMENT,
                    "five_d = 1: fields of the action %s of this setup have four dimensions",

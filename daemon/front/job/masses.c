@@ -8,7 +8,7 @@ uint32_t qk_masses_sources(const Quark__Submit *submit) {
   return submit->n_masses > 0 ? submit->nrhs / (uint32_t)submit->n_masses : submit->nrhs;
 }
 
-qk_status_t qk_job_check_masses(const Quark__Submit *s, qk_err_t *err) {
+qk_status_t qk_masses_check(const Quark__Submit *s, qk_err_t *err) {
   const size_t n = s->n_masses;
   if (n == 0) return QK_OK;
   if (n > QK_MASSES_MAX)
@@ -45,8 +45,8 @@ qk_status_t qk_job_check_masses(const Quark__Submit *s, qk_err_t *err) {
   return QK_OK;
 }
 
-qk_status_t qk_job_check_each_mass(const Quark__Submit *s, const qk_action_row_t *action,
-                                   qk_err_t *err) {
+qk_status_t qk_masses_check_each(const Quark__Submit *s, const qk_action_row_t *action,
+                                 qk_err_t *err) {
   char why[QK_WHY];
   if (s->n_masses > 0 && !action->has_masses)
     return qk_fail(err, QK_UNSUPPORTED,

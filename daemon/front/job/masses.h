@@ -2,14 +2,18 @@
  * masses.h: requests for several masses: right-hand side i is that of mass i / n and source i % n.
  *
  * Each is one by itself, with its own end, solution and place in the journal. Those that have the
- * same source are a family, which the engine solves from one Krylov space as far as they are with it
- * together; a few families are a block. Pure.
+ * same source are a family, which the engine solves from one Krylov space as far as they are with
+ * it together; a few families are a block. Pure.
  */
 #ifndef QK_FRONT_MASSES_H
 #define QK_FRONT_MASSES_H
 
 #include "daemon/front/job/job.h"
 
+/* What a SUBMIT may say of masses, without the setup; whether its action has them. */
+qk_status_t qk_masses_check(const Quark__Submit *submit, qk_err_t *err);
+qk_status_t qk_masses_check_each(const Quark__Submit *submit, const qk_action_row_t *action,
+                                 qk_err_t *err);
 /* How many sources a SUBMIT that has passed the check has. */
 uint32_t qk_masses_sources(const Quark__Submit *submit);
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "daemon/base/mem.h"
-#include "daemon/engine/krylov/masses.h"
+#include "daemon/engine/masses/masses.h"
 #include "tests/support/staggered/colours.h"
 
 enum { MASSES = 4, COLUMNS = 3 };

@@ -2,18 +2,18 @@
  * masses.h: M(m) x_m = b for several masses m from one Krylov space, of operators that can
  * (operator.h: masses).
  *
- *   1. (A + shift(m)) y_m = b for all m by multi-shift CG, on each parity that b has; in single down
- *      to 1e-5.
+ *   1. (A + shift(m)) y_m = b for all m by multi-shift CG, on each parity that b has; in single
+ *      down to 1e-5.
  *   2. x_m = c(m) M(m)^+ y_m in double, r_m = b - M(m) x_m in double, and where |r_m| is above
  *      tol |b|: (A + shift(m)) e_m = r_m by CG, all masses as columns of one block,
  *      x_m += c(m) M(m)^+ e_m; again until it is small enough or does not fall any more.
  *
- * So links are read once an iteration for all masses, and rounding leaves of |r_m| what it leaves of
- * a solve of M(m) alone. What is told of a solution is |b - M(m) x_m| / |b|, in double.
+ * So links are read once an iteration for all masses, and rounding leaves of |r_m| what it leaves
+ * of a solve of M(m) alone. What is told of a solution is |b - M(m) x_m| / |b|, in double.
  *
  * Shapes: blocks of nrhs right-hand sides, full, double; columns do not depend on each other.
- * Memory: 1 + n of them, what multishift.h says for one parity, and work fields. All calls but queries
- * are collective.
+ * Memory: 1 + n of them, what multishift.h says for one parity, and work fields. All calls but
+ * queries are collective.
  */
 #ifndef QK_ENGINE_MASSES_H
 #define QK_ENGINE_MASSES_H
@@ -46,8 +46,8 @@ void qk_masses_destroy(qk_masses_t *masses); /* NULL-safe */
 
 /* What b is written into before begin: full, double, nrhs columns. */
 qk_field_t *qk_masses_source(qk_masses_t *masses);
-/* tol > 0; at most max_iter iterations together, and as many of corrections, on each parity. Errors:
- * QK_BAD_ARGUMENT (nothing done); those of the device. */
+/* tol > 0; at most max_iter iterations together, and as many of corrections, on each parity.
+ * Errors: QK_BAD_ARGUMENT (nothing done); those of the device. */
 qk_status_t qk_masses_begin(qk_masses_t *masses, double tol, int64_t max_iter);
 /* About so many iterations. QK_DEVICE_MEMORY, the same on all ranks: there is no room, and it is
  * over without results. */

@@ -1,4 +1,4 @@
-#include "daemon/engine/krylov/masses.h"
+#include "daemon/engine/masses/masses.h"
 
 #include <math.h>
 #include <string.h>
