@@ -8,7 +8,7 @@ try:
     import numpy as np
     from front_case import State, kill, once_more
     from front_driver import Client, qk
-    from staggered_case import MASS, Staggered, fetch_all, solve
+    from staggered_case import AXIS, MASS, Staggered, fetch_all, solve
     from state_case import results_of
 except (ImportError, OSError) as e:
     tap.skip_all(str(e))
