@@ -293,6 +293,8 @@ typedef struct quark_params {
   int priority;         /* 0 to 9: of one user's requests the greatest goes first. Default 4 */
   quark_source_t source;
   const quark_column_t *column; /* generated sources: nrhs of them. Copied by quark_submit */
+  const double *mass; /* nmass of them (libquark(3)); 0, the default: that of the setup. Copied */
+  uint32_t nmass;
   const char *vectors;          /* QUARK_VECTOR: the name that columns count in */
   /* Not by the solver for an RHS that is alone: the solution is then the same function of the
    * source whatever else is solved, to the last bit. Needs a daemon that knows it
@@ -304,8 +306,7 @@ typedef struct quark_params {
   uint32_t project_count;
   quark_smearing_t smear; /* of the source, uploaded or generated. Default: none */
   /* The daemon keeps the solutions for later sources and contractions of this client, until
-   * quark_release or expiry. quark_ack does not end this, but after it they cannot be downloaded.
-   */
+   * quark_release or expiry. After quark_ack they cannot be downloaded any more. */
   bool keep;
   uint64_t keep_ms; /* they expire so long after their last use; 0: the daemon's limit */
   /* The request outlives the connection. Its results wait so long for a connection with this client
@@ -317,9 +318,8 @@ typedef struct quark_params {
    * If something is wrong with a file: QUARK_NOT_FOUND, QUARK_DENIED, QUARK_IO_ERROR or
    * QUARK_BAD_ARGUMENT. */
   quark_file_t sink_file;
-  /* Sources and solutions go in parts (quark_join): so many in x, y, z, t, which divide the
-   * extents. Zeros, the default: fields go whole. part: the one that this connection has itself;
-   * -1, the default: none, there is nothing to upload or download here then. Not with sink_file. */
+  /* Sources and solutions go in parts (quark_join): so many in x, y, z, t; zeros, the default:
+   * whole. part: that of this connection itself; -1, the default: none. Not with sink_file. */
   uint32_t grid[4];
   int32_t part;
 } quark_params_t;

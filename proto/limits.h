@@ -24,6 +24,9 @@ enum {
   QK_SHM_NAME_MAX = 64,      /* shared-memory name in FILL */
 
   QK_REQUEST_RHS_MAX = 1024, /* right-hand sides of one request */
+  QK_MASSES_MAX = 16,        /* of one request */
+  QK_MASSES_TOGETHER = 24,   /* right-hand sides of several masses that are solved together */
+  QK_MASSES_SOURCES = 8,     /* and their sources */
   QK_PRIORITY_MAX = 9,       /* of a request; the greater goes first */
   QK_PRIORITY_DEFAULT = 4,
   QK_CLIENT_REQUESTS_MAX = 256, /* requests of one client at a time */
@@ -105,7 +108,8 @@ enum {
   QK_FEATURE_COMPRESSED = 20, /* basis and block of EIGEN */
   QK_FEATURE_REPLICAS = 21,   /* replicas and devices of LOAD */
   QK_FEATURE_VALUES = 22,     /* kept of EIGEN */
-  QK_FEATURE_FIX_GAUGE = 23   /* fix_gauge of LOAD */
+  QK_FEATURE_FIX_GAUGE = 23,  /* fix_gauge of LOAD */
+  QK_FEATURE_MASSES = 24      /* masses of SUBMIT */
 };
 
 #define QK_ZEROS_MAX (1u << 31)         /* bytes of one UPLOAD_ZERO */

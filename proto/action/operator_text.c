@@ -72,6 +72,15 @@ static bool in_range(const qk_param_t *p, double x) {
   return x >= p->least && x <= p->most && !(p->above && x == p->least);
 }
 
+bool qk_action_takes(const qk_action_row_t *row, const char *key, double value, char why[QK_WHY]) {
+  char text[96];
+  for (const qk_param_t *p = row->param; p->key; p++) {
+    if (strcmp(p->key, key) != 0) continue;
+    return in_range(p, value) || qk_refuse(why, "%g: %s", value, wanted(p, text));
+  }
+  return qk_refuse(why, "%g: the action %s has no %s", value, row->name, key);
+}
+
 static bool is_integer(const char *text) {
   text += *text == '-' || *text == '+';
   return *text && !text[strspn(text, "0123456789")];

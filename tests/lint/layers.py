@@ -49,6 +49,8 @@ rooms('daemon/engine', {'daemon/comm', 'cuda', 'daemon/base', 'proto'}, {
     'hadron': 'gauge lattice',
     'tool': 'gauge launch lattice',
     'krylov': 'eigen operator lattice',
+    'masses': 'krylov operator lattice',
+    'placement': 'krylov',
     'overlap': 'krylov eigen action operator gauge lattice',
     'gauge_tool': 'tool gauge/fix gauge lattice',
     'multigrid': 'krylov eigen smoother operator lattice',
@@ -59,7 +61,7 @@ rooms('daemon/engine', {'daemon/comm', 'cuda', 'daemon/base', 'proto'}, {
     'transfer': 'launch lattice',
     'modes': 'transfer setup checkpoint eigen operator hadron gauge lattice',
     'tune': 'tool setup multigrid krylov action lattice',
-    'serve': 'modes transfer setup mg_service multigrid smoother krylov hadron action operator lattice',
+    'serve': 'placement masses modes transfer setup mg_service multigrid smoother krylov hadron action operator lattice',
 })
 rooms('daemon/front', {'daemon/base', 'proto'}, {
     'host': '',

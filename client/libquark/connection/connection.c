@@ -76,6 +76,7 @@ static const char *name_of(unsigned feature) {
          : feature == QK_FEATURE_DEFLATE_FROM   ? "deflate_from"
          : feature == QK_FEATURE_REPLICAS       ? "replicas and devices"
          : feature == QK_FEATURE_FIX_GAUGE      ? "fix_gauge"
+         : feature == QK_FEATURE_MASSES         ? "several masses"
          : feature == QK_FEATURE_FIVE           ? "five_d"
          : feature == QK_FEATURE_EIGEN          ? "eigenvectors"
          : feature == QK_FEATURE_VECTORS        ? "vectors from memory"

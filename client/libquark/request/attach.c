@@ -72,6 +72,13 @@ static bool read_submit(quark_attached_t *a, request_t *r, const Quark__Submit *
   p->max_iter = m->max_iter;
   p->flavour = m->flavour < 0 ? -1 : 1;
   p->five_d = m->five_d;
+  if (m->n_masses > 0) {
+    r->mass = calloc(m->n_masses, sizeof *r->mass);
+    if (!r->mass) return false;
+    memcpy(r->mass, m->masses, m->n_masses * sizeof *r->mass);
+    p->mass = r->mass;
+    p->nmass = (uint32_t)m->n_masses;
+  }
   p->work = (quark_work_t)m->work;
   p->dagger = m->dagger;
   p->parity = (quark_parity_t)m->parity;

@@ -95,6 +95,8 @@ static void set_features(Quark__Submit *submit, const quark_params_t *p) {
   submit->single_rhs = !p->batch_only;
   submit->has_flavour = p->flavour != 0 && p->flavour != 1;
   submit->flavour = p->flavour;
+  submit->n_masses = p->nmass;
+  submit->masses = (double *)(uintptr_t)p->mass;
   submit->has_five_d = submit->five_d = p->five_d;
   submit->has_work = p->work != QUARK_WORK_SOLVE;
   submit->work = (Quark__Work)p->work;
@@ -111,7 +113,8 @@ static void set_features(Quark__Submit *submit, const quark_params_t *p) {
 
 uint8_t *quark__pack_submit(uint64_t number, const quark_params_t *p, const char *setup,
                             size_t *bytes) {
-  const size_t n = p->source == QUARK_UPLOAD || p->source == QUARK_FILE ? 0 : p->nrhs;
+  const bool fields = p->source == QUARK_UPLOAD || p->source == QUARK_FILE;
+  const size_t n = fields ? 0 : p->nrhs / (p->nmass > 0 ? p->nmass : 1);
   Quark__Column *column = calloc(n ? n : 1, sizeof *column),
                 **list = calloc(n ? n : 1, sizeof *list);
   Quark__Submit submit = QUARK__SUBMIT__INIT;

@@ -48,6 +48,7 @@ void quark__request_free(request_t *request) {
   free(request->rhs);
   free(request->attached);
   free(request->column);
+  free(request->mass);
   free(request->vectors);
   free(request->project);
   free(request->paths[0]);

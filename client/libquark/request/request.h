@@ -65,6 +65,7 @@ typedef struct request {
   rhs_t *rhs;
   quark_attached_t *attached; /* NULL: submitted by this connection */
   quark_column_t *column;     /* of attached */
+  double *mass;               /* likewise */
   char *paths[2];             /* likewise */
   char *vectors, *project;    /* likewise */
   upload_t up;

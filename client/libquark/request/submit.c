@@ -35,6 +35,10 @@ static quark_code_t check_params(const quark_connection_t *conn, const quark_par
   if (p->source != QUARK_UPLOAD && p->source != QUARK_FILE && !p->column)
     return quark__fail(err, QUARK_BAD_ARGUMENT, "column = NULL: a generated source needs %u",
                        p->nrhs);
+  if (p->nmass > 0 && (!p->mass || p->nmass > QK_MASSES_MAX || p->nrhs % p->nmass != 0))
+    return quark__fail(err, QUARK_BAD_ARGUMENT,
+                       "nmass = %u: 1 to %d masses, and nrhs = %u is a multiple of that", p->nmass,
+                       QK_MASSES_MAX, p->nrhs);
   if (p->source == QUARK_VECTOR && !p->vectors)
     return quark__fail(err, QUARK_BAD_ARGUMENT, "vectors = NULL: QUARK_VECTOR needs a name");
   if (p->sink_file.path && quark__has_grid(p->grid))
@@ -106,6 +110,7 @@ quark_code_t quark__submit_locked(quark_connection_t *conn, request_t *r, const 
 /* What a daemon must know to carry out the request as it is meant. One that knows a feature knows
  * those behind it here, too. */
 static unsigned feature_of(const quark_params_t *params) {
+  if (params->nmass > 0) return QK_FEATURE_MASSES;
   if (params->five_d) return QK_FEATURE_FIVE;
   if (params->project) return QK_FEATURE_PROJECT;
   if (params->source == QUARK_VECTOR) return QK_FEATURE_EIGEN;
@@ -116,7 +121,7 @@ static unsigned feature_of(const quark_params_t *params) {
       params->schur != QUARK_SCHUR_NONE)
     return QK_FEATURE_WORK;
   const bool columns = params->source != QUARK_UPLOAD && params->source != QUARK_FILE;
-  for (uint32_t i = 0; columns && i < params->nrhs; i++)
+  for (uint32_t i = 0; columns && i < params->nrhs; i++) /* no masses */
     if (params->column[i].flavour != 0 && params->column[i].flavour != 1)
       return QK_FEATURE_COLUMN_FLAVOUR;
   return params->flavour != 0 && params->flavour != 1 ? QK_FEATURE_FLAVOUR : 0;

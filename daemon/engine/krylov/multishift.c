@@ -7,35 +7,15 @@
  *
  * p_k is the direction of shift k times u_k: so one scalar each suffices.
  */
-#include "daemon/engine/krylov/multishift.h"
-
 #include <math.h>
 #include <string.h>
 
 #include "daemon/base/mem.h"
-#include "daemon/engine/lattice/scalars.h"
+#include "daemon/engine/krylov/multishift_impl.h"
 
-/* Scalars: products; factors of r and of shifts. */
-enum { RR, OLD, PQ, SHIFT, FACTOR, SCALARS };
-enum { STALLS = 3 };
-
-/* Where the shared iterations end, and how far one correction goes: what rounding leaves of |r|. */
+/* Where the shared iterations end: what rounding leaves of |r|. */
 static const double floor_of[] = {[QK_DOUBLE] = 1e-13, [QK_SINGLE] = 1e-5, [QK_HALF] = 0};
-static const double fall_of[] = {[QK_DOUBLE] = 1e-8, [QK_SINGLE] = 1e-4, [QK_HALF] = 0};
-_Static_assert(sizeof floor_of == QK_PRECS * sizeof *floor_of && sizeof fall_of == sizeof floor_of,
-               "each precision has its limits");
-
-struct qk_multishift {
-  qk_multishift_params_t params;
-  const qk_device_t *dev;
-  qk_scalars_t scalars;
-  qk_field_t *r, *p, *q;
-  qk_field_t *x[QK_SHIFTS_MAX], *ps[QK_SHIFTS_MAX]; /* of each shift; ps[base] is p */
-  int base;                                         /* the smallest shift */
-  double norm_b[QK_MAX_RHS];
-  double u[QK_SHIFTS_MAX][QK_MAX_RHS], u_old[QK_SHIFTS_MAX][QK_MAX_RHS];
-  double alpha[QK_MAX_RHS], beta[QK_MAX_RHS], rr[QK_MAX_RHS];
-};
+_Static_assert(sizeof floor_of == QK_PRECS * sizeof *floor_of, "each precision has its limit");
 
 static void apply_normal(void *self, qk_field_t *out, const qk_field_t *in) {
   qk_operator_t *op = self;
@@ -48,6 +28,89 @@ static void apply_normal(void *self, qk_field_t *out, const qk_field_t *in) {
 qk_hermitian_system_t qk_normal_system(qk_operator_t *op) {
   return (qk_hermitian_system_t){
       .apply = apply_normal, .self = op, .dev = op->dev, .work = op->work, .subset = op->system};
+}
+
+/* ---- pieces ---------------------------------------------------------------------------------- */
+
+qk_status_t qk_shift_cg_init(qk_shift_cg_t *cg, const qk_multishift_params_t *p, int width) {
+  qk_field_t **const field[] = {&cg->r, &cg->p, &cg->q};
+  cg->dev = p->system.dev;
+  cg->width = width;
+  for (int i = 0; i < 3; i++) {
+    const qk_status_t status =
+        qk_field_create(cg->dev, p->inner, width, p->system.subset, field[i]);
+    if (status) return status;
+  }
+  return qk_scalars_init(&cg->scalars, cg->dev, QK_SHIFT_SCALARS, width);
+}
+
+void qk_shift_cg_fini(qk_shift_cg_t *cg) {
+  if (!cg->dev) return;
+  qk_scalars_fini(&cg->scalars);
+  qk_field_destroy(cg->q);
+  qk_field_destroy(cg->p);
+  qk_field_destroy(cg->r);
+  *cg = (qk_shift_cg_t){.dev = NULL};
+}
+
+const double *qk_shift_put(qk_shift_cg_t *cg, int at, const double *value) {
+  for (int j = 0; j < cg->width; j++) qk_scalars_set(&cg->scalars, at, j, value[j], 0);
+  qk_scalars_store(&cg->scalars, at, 1);
+  return qk_scalars_at(&cg->scalars, at);
+}
+
+void qk_shift_reduce(qk_shift_cg_t *cg, int at, qk_blas_op_t op, qk_blas_args_t args,
+                     double *result) {
+  qk_scalars_reduce(&cg->scalars, at, 1, op, args);
+  qk_scalars_fetch(&cg->scalars, at, 1);
+  for (int j = 0; j < cg->width; j++) result[j] = qk_scalars_host(&cg->scalars, at, j)[0];
+}
+
+void qk_shift_advance(qk_shift_cg_t *cg, double *rr) {
+  double pq[QK_MAX_RHS] = {0}, now[QK_MAX_RHS];
+  qk_shift_reduce(cg, QK_SHIFT_PQ, QK_BLAS_CDOT, (qk_blas_args_t){.f = {cg->p->v, cg->q->v}}, pq);
+  for (int j = 0; j < cg->width; j++) {
+    const double alpha = cg->on[j] ? cg->rr[j] / pq[j] : 0;
+    cg->alpha[j] = isfinite(alpha) && alpha > 0 ? alpha : 0;
+    now[j] = cg->alpha[j] > 0 ? cg->rr[j] : 0;
+  }
+  const double *c = qk_shift_put(cg, QK_SHIFT_OLD, now);
+  const double *d = qk_scalars_at(&cg->scalars, QK_SHIFT_PQ);
+  qk_shift_reduce(cg, QK_SHIFT_RR, QK_BLAS_CG_XR,
+                  (qk_blas_args_t){.f = {cg->x->v, cg->r->v, cg->p->v, cg->q->v}, .c = {c, d}}, rr);
+  for (int j = 0; j < cg->width; j++) cg->beta[j] = cg->alpha[j] > 0 ? rr[j] / cg->rr[j] : 0;
+}
+
+void qk_shift_turn(qk_shift_cg_t *cg, const double *beta, const qk_field_t *p) {
+  const double *c = qk_shift_put(cg, QK_SHIFT_FACTOR, beta);
+  qk_dev_blas(cg->dev, QK_BLAS_XPAY, (qk_blas_args_t){.f = {p->v, cg->r->v}, .c = {c}});
+}
+
+void qk_shift_scale(qk_shift_cg_t *cg, const qk_field_t *f, const double *value, bool invert) {
+  double factor[QK_MAX_RHS];
+  for (int j = 0; j < cg->width; j++) {
+    const bool is = value[j] > 0 && isfinite(value[j]);
+    factor[j] = !is ? 1 : invert ? 1 / value[j] : value[j];
+  }
+  const double *c = qk_shift_put(cg, QK_SHIFT_FACTOR, factor);
+  qk_dev_blas(cg->dev, QK_BLAS_SCALE, (qk_blas_args_t){.f = {f->v}, .c = {c}});
+}
+
+bool qk_shift_any(const qk_shift_cg_t *cg) {
+  return memchr(cg->on, 1, (size_t)cg->width) != NULL;
+}
+
+void qk_shift_apply(qk_multishift_t *m, qk_field_t *out, const qk_field_t *in, double shift) {
+  const qk_hermitian_system_t *a = &m->params.system;
+  if (a->apply_shifted) {
+    a->apply_shifted(a->self, out, in, shift);
+    return;
+  }
+  a->apply(a->self, out, in);
+  if (shift == 0) return;
+  qk_scalars_fill(&m->cg.scalars, QK_SHIFT_SHIFT, shift);
+  const double *c = qk_scalars_at(&m->cg.scalars, QK_SHIFT_SHIFT);
+  qk_dev_blas(m->dev, QK_BLAS_AXPY, (qk_blas_args_t){.f = {out->v, in->v}, .c = {c}});
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -70,18 +133,14 @@ static qk_status_t check(const qk_multishift_params_t *p, qk_err_t *err) {
 
 static qk_status_t make_fields(qk_multishift_t *m) {
   const qk_multishift_params_t *p = &m->params;
-  qk_field_t **field[3 + 2 * QK_SHIFTS_MAX] = {&m->r, &m->p, &m->q};
-  int n = 3;
-  for (int k = 0; k < p->nshift; k++) {
-    field[n++] = &m->x[k];
-    if (k != m->base) field[n++] = &m->ps[k];
+  qk_status_t status = qk_shift_cg_init(&m->cg, p, p->nrhs);
+  for (int k = 0; k < p->nshift && status == QK_OK; k++) {
+    status = qk_field_create(m->dev, p->inner, p->nrhs, p->system.subset, &m->x[k]);
+    if (k != m->base && status == QK_OK)
+      status = qk_field_create(m->dev, p->inner, p->nrhs, p->system.subset, &m->ps[k]);
   }
-  for (int i = 0; i < n; i++) {
-    const qk_status_t status =
-        qk_field_create(m->dev, p->inner, p->nrhs, p->system.subset, field[i]);
-    if (status) return status;
-  }
-  return qk_scalars_init(&m->scalars, m->dev, SCALARS, p->nrhs);
+  m->cg.x = m->x[m->base];
+  return status;
 }
 
 qk_status_t qk_multishift_create(const qk_multishift_params_t *params, qk_multishift_t **solver,
@@ -110,102 +169,26 @@ qk_status_t qk_multishift_create(const qk_multishift_params_t *params, qk_multis
 
 void qk_multishift_destroy(qk_multishift_t *m) {
   if (!m) return;
-  qk_scalars_fini(&m->scalars);
+  qk_shift_refine_end(m);
   for (int k = m->params.nshift - 1; k >= 0; k--) {
     qk_field_destroy(m->ps[k]);
     qk_field_destroy(m->x[k]);
   }
-  qk_field_destroy(m->q);
-  qk_field_destroy(m->p);
-  qk_field_destroy(m->r);
+  qk_shift_cg_fini(&m->cg);
   qk_free(m);
-}
-
-/* ---- pieces ---------------------------------------------------------------------------------- */
-
-static void blas(const qk_multishift_t *m, qk_blas_op_t op, qk_blas_args_t args) {
-  qk_dev_blas(m->dev, op, args);
-}
-
-/* Scalar `at` of the columns, on the device. */
-static const double *put(qk_multishift_t *m, int at, const double *value) {
-  for (int j = 0; j < m->params.nrhs; j++) qk_scalars_set(&m->scalars, at, j, value[j], 0);
-  qk_scalars_store(&m->scalars, at, 1);
-  return qk_scalars_at(&m->scalars, at);
-}
-
-static const double *put_one(qk_multishift_t *m, int at, double value) {
-  qk_scalars_fill(&m->scalars, at, value);
-  return qk_scalars_at(&m->scalars, at);
-}
-
-/* A reduction, over the ranks, of the columns. Waits. */
-static void reduce(qk_multishift_t *m, int at, qk_blas_op_t op, qk_blas_args_t args,
-                   double *result) {
-  qk_scalars_reduce(&m->scalars, at, 1, op, args);
-  qk_scalars_fetch(&m->scalars, at, 1);
-  for (int j = 0; j < m->params.nrhs; j++) result[j] = qk_scalars_host(&m->scalars, at, j)[0];
-}
-
-/* out = (A + shift) in */
-static void apply(qk_multishift_t *m, qk_field_t *out, const qk_field_t *in, double shift) {
-  const qk_hermitian_system_t *a = &m->params.system;
-  a->apply(a->self, out, in);
-  if (shift == 0) return;
-  const double *c = put_one(m, SHIFT, shift);
-  blas(m, QK_BLAS_AXPY, (qk_blas_args_t){.f = {out->v, in->v}, .c = {c}});
-}
-
-/* ---- CG on A + shift, with what follows it --------------------------------------------------- */
-
-/* alpha of the columns that go on, 0 for the others, and x += alpha p, r -= alpha q, |r|^2 with it,
- * beta. x: of the shift itself. */
-static void advance(qk_multishift_t *m, const bool *on, double *rr) {
-  double pq[QK_MAX_RHS] = {0}, now[QK_MAX_RHS];
-  reduce(m, PQ, QK_BLAS_CDOT, (qk_blas_args_t){.f = {m->p->v, m->q->v}}, pq);
-  for (int j = 0; j < m->params.nrhs; j++) {
-    const double alpha = on[j] ? m->rr[j] / pq[j] : 0;
-    m->alpha[j] = isfinite(alpha) && alpha > 0 ? alpha : 0;
-    now[j] = m->alpha[j] > 0 ? m->rr[j] : 0;
-  }
-  const double *c = put(m, OLD, now), *d = qk_scalars_at(&m->scalars, PQ);
-  reduce(m, RR, QK_BLAS_CG_XR,
-         (qk_blas_args_t){.f = {m->x[m->base]->v, m->r->v, m->p->v, m->q->v}, .c = {c, d}}, rr);
-  for (int j = 0; j < m->params.nrhs; j++) m->beta[j] = m->alpha[j] > 0 ? rr[j] / m->rr[j] : 0;
-}
-
-/* p = r + beta p */
-static void turn(qk_multishift_t *m, const double *beta, const qk_field_t *p) {
-  const double *c = put(m, FACTOR, beta);
-  blas(m, QK_BLAS_XPAY, (qk_blas_args_t){.f = {p->v, m->r->v}, .c = {c}});
-}
-
-/* f *= value of the columns, which may be far from the range of single; 1 in place of none. */
-static void scale(qk_multishift_t *m, const qk_field_t *f, const double *value, bool invert) {
-  double factor[QK_MAX_RHS];
-  for (int j = 0; j < m->params.nrhs; j++) {
-    const bool is = value[j] > 0 && isfinite(value[j]);
-    factor[j] = !is ? 1 : invert ? 1 / value[j] : value[j];
-  }
-  const double *c = put(m, FACTOR, factor);
-  blas(m, QK_BLAS_SCALE, (qk_blas_args_t){.f = {f->v}, .c = {c}});
-}
-
-static bool any(const qk_multishift_t *m, const bool *on) {
-  return memchr(on, 1, (size_t)m->params.nrhs) != NULL;
 }
 
 /* ---- all shifts together --------------------------------------------------------------------- */
 
 /* The columns of shift k whose residual is above `reach` move on. */
-static void shift_step(qk_multishift_t *m, int k, const double *alpha_old, const double *beta_old,
-                       double reach) {
+static void shift_step(qk_multishift_t *m, int k, double reach) {
   double step[QK_MAX_RHS], back[QK_MAX_RHS];
   bool on = false;
   for (int j = 0; j < m->params.nrhs; j++) {
-    const double alpha = m->alpha[j], c = alpha_old[j] > 0 ? alpha * beta_old[j] / alpha_old[j] : 0;
+    const double alpha = m->cg.alpha[j],
+                 c = m->alpha_old[j] > 0 ? alpha * m->beta_old[j] / m->alpha_old[j] : 0;
     const double sigma = m->params.shift[k] - m->params.shift[m->base], u = m->u[k][j];
-    const bool goes_on = alpha > 0 && sqrt(m->rr[j]) / u > reach;
+    const bool goes_on = alpha > 0 && sqrt(m->cg.rr[j]) / u > reach;
     const double next = (1 + c + alpha * sigma) * u - c * m->u_old[k][j];
     step[j] = goes_on ? alpha / next : 0;
     back[j] = goes_on ? u / next : 0;
@@ -216,144 +199,170 @@ static void shift_step(qk_multishift_t *m, int k, const double *alpha_old, const
     }
   }
   if (!on) return;
-  const double *c = put(m, FACTOR, step);
-  blas(m, QK_BLAS_AXPY, (qk_blas_args_t){.f = {m->x[k]->v, m->ps[k]->v}, .c = {c}});
-  for (int j = 0; j < m->params.nrhs; j++) back[j] *= m->beta[j];
-  turn(m, back, m->ps[k]);
+  const double *c = qk_shift_put(&m->cg, QK_SHIFT_FACTOR, step);
+  qk_dev_blas(m->dev, QK_BLAS_AXPY, (qk_blas_args_t){.f = {m->x[k]->v, m->ps[k]->v}, .c = {c}});
+  for (int j = 0; j < m->params.nrhs; j++) back[j] *= m->cg.beta[j];
+  qk_shift_turn(&m->cg, back, m->ps[k]);
 }
 
-/* x_k in the inner precision, of b with columns of norm 1. */
-static int64_t solve_together(qk_multishift_t *m, const qk_field_t *b, double tol,
-                              int64_t max_iter) {
-  const int nrhs = m->params.nrhs;
-  const double reach = fmax(0.5 * tol, floor_of[m->params.inner]);
-  double alpha_old[QK_MAX_RHS] = {0}, beta_old[QK_MAX_RHS] = {0};
-  bool on[QK_MAX_RHS] = {false};
-  int64_t n = 0;
-  blas(m, QK_BLAS_COPY, (qk_blas_args_t){.f = {m->r->v, b->v}});
+static double reach_of(const qk_multishift_t *m) {
+  return fmax(0.5 * m->tol, floor_of[m->params.inner]);
+}
+
+/* Columns of b become 1 in norm. */
+static void begin_together(qk_multishift_t *m) {
+  qk_shift_cg_t *cg = &m->cg;
+  qk_work_t *work = m->params.system.work;
+  qk_field_t *b = qk_work_take(work, QK_DOUBLE, m->params.nrhs, m->params.system.subset);
+  qk_dev_blas(m->dev, QK_BLAS_COPY, (qk_blas_args_t){.f = {b->v, m->b->v}});
+  qk_shift_scale(cg, b, m->norm_b, true);
+  qk_dev_blas(m->dev, QK_BLAS_COPY, (qk_blas_args_t){.f = {cg->r->v, b->v}});
   for (int k = 0; k < m->params.nshift; k++) {
-    const qk_field_t *p = k == m->base ? m->p : m->ps[k];
-    blas(m, QK_BLAS_COPY, (qk_blas_args_t){.f = {p->v, b->v}});
-    blas(m, QK_BLAS_ZERO, (qk_blas_args_t){.f = {m->x[k]->v}});
-    for (int j = 0; j < nrhs; j++) m->u[k][j] = m->u_old[k][j] = 1;
+    const qk_field_t *p = k == m->base ? cg->p : m->ps[k];
+    qk_dev_blas(m->dev, QK_BLAS_COPY, (qk_blas_args_t){.f = {p->v, b->v}});
+    qk_dev_blas(m->dev, QK_BLAS_ZERO, (qk_blas_args_t){.f = {m->x[k]->v}});
+    for (int j = 0; j < m->params.nrhs; j++) m->u[k][j] = m->u_old[k][j] = 1;
   }
-  reduce(m, RR, QK_BLAS_NORM2, (qk_blas_args_t){.f = {m->r->v}}, m->rr);
-  for (int j = 0; j < nrhs; j++) {
-    on[j] = m->rr[j] > 0 && isfinite(m->rr[j]);
+  qk_shift_reduce(cg, QK_SHIFT_RR, QK_BLAS_NORM2, (qk_blas_args_t){.f = {cg->r->v}}, cg->rr);
+  for (int j = 0; j < m->params.nrhs; j++) {
+    cg->on[j] = cg->rr[j] > 0 && isfinite(cg->rr[j]);
+    m->alpha_old[j] = m->beta_old[j] = 0;
+    m->steps[j] = 0;
   }
-  for (; n < max_iter && any(m, on) && qk_dev_ok(m->dev); n++) {
-    double rr[QK_MAX_RHS];
-    apply(m, m->q, m->p, m->params.shift[m->base]);
-    advance(m, on, rr);
-    for (int k = 0; k < m->params.nshift; k++)
-      if (k != m->base) shift_step(m, k, alpha_old, beta_old, reach);
-    turn(m, m->beta, m->p);
-    memcpy(alpha_old, m->alpha, sizeof alpha_old);
-    memcpy(beta_old, m->beta, sizeof beta_old);
-    for (int j = 0; j < nrhs; j++) {
-      if (!on[j]) continue;
-      m->rr[j] = rr[j];
-      on[j] = m->alpha[j] > 0 && isfinite(rr[j]) && sqrt(rr[j]) > reach;
-    }
-  }
-  return n;
+  qk_work_release(work, b);
 }
 
-/* ---- one shift alone ------------------------------------------------------------------------- */
-
-/* A correction of r, of norm 1, by CG, as far as the inner precision goes, in x[base]. */
-static int64_t correct(qk_multishift_t *m, double shift, const bool *wanted, const double *target,
-                       int64_t max_iter) {
-  bool on[QK_MAX_RHS] = {false};
-  int64_t n = 0;
-  blas(m, QK_BLAS_COPY, (qk_blas_args_t){.f = {m->p->v, m->r->v}});
-  blas(m, QK_BLAS_ZERO, (qk_blas_args_t){.f = {m->x[m->base]->v}});
-  reduce(m, RR, QK_BLAS_NORM2, (qk_blas_args_t){.f = {m->r->v}}, m->rr);
-  for (int j = 0; j < m->params.nrhs; j++) on[j] = wanted[j] && isfinite(m->rr[j]) && m->rr[j] > 0;
-  for (; n < max_iter && any(m, on) && qk_dev_ok(m->dev); n++) {
-    double rr[QK_MAX_RHS];
-    apply(m, m->q, m->p, shift);
-    advance(m, on, rr);
-    turn(m, m->beta, m->p);
-    memcpy(m->rr, rr, (size_t)m->params.nrhs * sizeof *rr);
-    for (int j = 0; j < m->params.nrhs; j++) {
-      const double least = fmax(target[j], fall_of[m->params.inner]);
-      on[j] = on[j] && m->alpha[j] > 0 && isfinite(rr[j]) && sqrt(rr[j]) > least;
-    }
+static void iterate_together(qk_multishift_t *m) {
+  qk_shift_cg_t *cg = &m->cg;
+  const double reach = reach_of(m);
+  double rr[QK_MAX_RHS];
+  qk_shift_apply(m, cg->q, cg->p, m->params.shift[m->base]);
+  qk_shift_advance(cg, rr);
+  for (int k = 0; k < m->params.nshift; k++)
+    if (k != m->base) shift_step(m, k, reach);
+  qk_shift_turn(cg, cg->beta, cg->p);
+  memcpy(m->alpha_old, cg->alpha, sizeof m->alpha_old);
+  memcpy(m->beta_old, cg->beta, sizeof m->beta_old);
+  for (int j = 0; j < m->params.nrhs; j++) {
+    if (!cg->on[j]) continue;
+    m->steps[j]++;
+    cg->rr[j] = rr[j];
+    cg->on[j] = cg->alpha[j] > 0 && isfinite(rr[j]) && sqrt(rr[j]) > reach;
   }
-  return n;
+  m->cost.shared++;
 }
 
-/* r = b - (A + shift) x in double, in a work field, and its norms. */
-static void residual(qk_multishift_t *m, qk_field_t *r, const qk_field_t *b, const qk_field_t *x,
-                     double shift, double *norm) {
-  apply(m, r, x, shift);
-  blas(m, QK_BLAS_SUB, (qk_blas_args_t){.f = {r->v, b->v, r->v}});
-  reduce(m, RR, QK_BLAS_NORM2, (qk_blas_args_t){.f = {r->v}}, norm);
-  for (int j = 0; j < m->params.nrhs; j++) norm[j] = sqrt(norm[j]);
+/* x_k in double, and refined from then on. */
+static void end_together(qk_multishift_t *m) {
+  qk_work_t *work = m->params.system.work;
+  qk_field_t *x = qk_work_take(work, QK_DOUBLE, m->params.nrhs, m->params.system.subset);
+  for (int k = 0; k < m->params.nshift; k++) {
+    qk_dev_blas(m->dev, QK_BLAS_COPY, (qk_blas_args_t){.f = {x->v, m->x[k]->v}});
+    qk_shift_scale(&m->cg, x, m->norm_b, false);
+    qk_shift_add(m, k, x);
+  }
+  qk_work_release(work, x);
+  m->phase = QK_SHIFT_REFINING;
+  qk_shift_refine_begin(m);
 }
 
-/* x_k, in double, until its residual in double is small enough or does not fall any more. */
-static int64_t refine(qk_multishift_t *m, const qk_field_t *b, qk_field_t *x, int k, double tol,
-                      int64_t max_iter, qk_shifted_t *result) {
-  const int nrhs = m->params.nrhs;
-  double target[QK_MAX_RHS], norm[QK_MAX_RHS], before[QK_MAX_RHS];
-  int stalls[QK_MAX_RHS] = {0};
-  int64_t n = 0;
-  qk_field_t *r = qk_work_take(m->params.system.work, QK_DOUBLE, nrhs, m->params.system.subset);
-  for (int j = 0; j < nrhs; j++) before[j] = INFINITY;
-  for (;;) {
-    bool on[QK_MAX_RHS] = {false};
-    residual(m, r, b, x, m->params.shift[k], norm);
-    for (int j = 0; j < nrhs; j++) {
-      if (norm[j] > 0.5 * before[j]) stalls[j]++;
-      before[j] = fmin(before[j], norm[j]);
-      target[j] = 0.9 * tol * m->norm_b[j] / norm[j];
-      on[j] = norm[j] > tol * m->norm_b[j] && stalls[j] < STALLS && isfinite(norm[j]);
-    }
-    if (!any(m, on) || n >= max_iter || !qk_dev_ok(m->dev)) break;
-    scale(m, r, norm, true);
-    blas(m, QK_BLAS_COPY, (qk_blas_args_t){.f = {m->r->v, r->v}});
-    n += correct(m, m->params.shift[k], on, target, max_iter - n);
-    blas(m, QK_BLAS_COPY, (qk_blas_args_t){.f = {r->v, m->x[m->base]->v}});
-    scale(m, r, norm, false);
-    blas(m, QK_BLAS_ADD, (qk_blas_args_t){.f = {x->v, r->v}});
-  }
-  for (int j = 0; j < nrhs; j++) {
-    const double b_j = m->norm_b[j];
-    result[j].residual = b_j > 0 ? norm[j] / b_j : b_j == 0 ? 0 : NAN;
-    result[j].status = !isfinite(b_j)              ? QK_NAN_INPUT
-                       : result[j].residual <= tol ? QK_OK
-                                                   : QK_NOT_CONVERGED;
-  }
-  qk_work_release(m->params.system.work, r);
-  return n;
-}
+/* ---- a solve --------------------------------------------------------------------------------- */
 
 static bool fits(const qk_multishift_t *m, const qk_field_t *f) {
   return f->v.prec == QK_DOUBLE && f->v.subset == m->params.system.subset &&
-         f->v.nrhs == m->r->v.nrhs && f->v.nsites == m->r->v.nsites;
+         f->v.nrhs == m->cg.r->v.nrhs && f->v.nsites == m->cg.r->v.nsites;
+}
+
+static void begin(qk_multishift_t *m, double tol, const double *wanted, int64_t max_iter) {
+  qk_multishift_leave(m);
+  m->tol = tol;
+  m->max_iter = max_iter;
+  m->cost = (qk_multishift_cost_t){0};
+  memset(m->result, 0, sizeof m->result);
+  for (int j = 0; j < m->params.nrhs; j++) m->wanted[j] = wanted ? wanted[j] : tol * m->norm_b[j];
+}
+
+qk_status_t qk_multishift_begin(qk_multishift_t *m, const qk_field_t *b, qk_field_t *const *x,
+                                double tol, const double *wanted, int64_t max_iter) {
+  const bool refines = m->params.refiner.residual != NULL;
+  bool good = fits(m, b) && tol > 0 && isfinite(tol) && max_iter >= 1;
+  for (int k = 0; k < m->params.nshift && !refines; k++) good = good && fits(m, x[k]) && x[k] != b;
+  if (!good) return QK_BAD_ARGUMENT;
+  m->b = b;
+  qk_shift_reduce(&m->cg, QK_SHIFT_RR, QK_BLAS_NORM2, (qk_blas_args_t){.f = {b->v}}, m->norm_b);
+  for (int j = 0; j < m->params.nrhs; j++) m->norm_b[j] = sqrt(m->norm_b[j]);
+  begin(m, tol, wanted, max_iter);
+  for (int k = 0; k < m->params.nshift && !refines; k++) {
+    m->to[k] = x[k];
+    qk_dev_blas(m->dev, QK_BLAS_ZERO, (qk_blas_args_t){.f = {x[k]->v}});
+  }
+  begin_together(m);
+  m->phase = QK_SHIFT_TOGETHER;
+  return qk_dev_status(m->dev);
+}
+
+qk_status_t qk_multishift_correct(qk_multishift_t *m, const double *wanted, int64_t max_iter) {
+  if (!m->params.refiner.residual || max_iter < 1) return QK_BAD_ARGUMENT;
+  begin(m, m->tol, wanted, max_iter);
+  memset(m->steps, 0, sizeof m->steps);
+  m->phase = QK_SHIFT_REFINING;
+  qk_shift_refine_begin(m);
+  return QK_OK;
+}
+
+/* The lowest residuals of the block are looked at in between; a failure ends it. */
+qk_status_t qk_multishift_step(qk_multishift_t *m, int iterations) {
+  bool over = false;
+  int n = 0;
+  while (m->phase == QK_SHIFT_TOGETHER && n < iterations && qk_dev_ok(m->dev)) {
+    if (m->cost.shared < m->max_iter && qk_shift_any(&m->cg)) {
+      iterate_together(m);
+      n++;
+    } else {
+      end_together(m);
+    }
+  }
+  qk_status_t status = qk_dev_status(m->dev);
+  if (status == QK_OK && m->phase == QK_SHIFT_REFINING && n < iterations)
+    status = qk_shift_refine_step(m, iterations - n, &over);
+  if (status != QK_OK || over) qk_multishift_leave(m);
+  return status;
+}
+
+bool qk_multishift_is_over(const qk_multishift_t *m) {
+  return m->phase == QK_SHIFT_OVER;
+}
+
+void qk_multishift_leave(qk_multishift_t *m) {
+  qk_shift_refine_end(m);
+  m->phase = QK_SHIFT_OVER;
+}
+
+int64_t qk_multishift_iterations(const qk_multishift_t *m) {
+  return m->cost.shared + m->cost.refined;
+}
+
+double qk_multishift_residual(const qk_multishift_t *m, int j) {
+  double most = 0;
+  if (m->phase == QK_SHIFT_TOGETHER) return sqrt(m->cg.rr[j]);
+  for (int k = 0; k < m->params.nshift; k++) most = fmax(most, m->result[k][j].residual);
+  return most;
+}
+
+void qk_multishift_results(const qk_multishift_t *m, qk_shifted_t *result,
+                           qk_multishift_cost_t *cost) {
+  for (int k = 0; k < m->params.nshift; k++)
+    memcpy(result + (size_t)k * (size_t)m->params.nrhs, m->result[k],
+           (size_t)m->params.nrhs * sizeof *result);
+  if (cost) *cost = m->cost;
 }
 
 qk_status_t qk_multishift_solve(qk_multishift_t *m, const qk_field_t *b, qk_field_t *const *x,
                                 double tol, int64_t max_iter, qk_shifted_t *result,
                                 qk_multishift_cost_t *cost) {
-  const int nrhs = m->params.nrhs;
-  bool good = fits(m, b) && tol > 0 && isfinite(tol) && max_iter >= 1;
-  for (int k = 0; k < m->params.nshift; k++) good = good && fits(m, x[k]) && x[k] != b;
-  if (!good) return QK_BAD_ARGUMENT;
-  qk_multishift_cost_t spent = {0};
-  reduce(m, RR, QK_BLAS_NORM2, (qk_blas_args_t){.f = {b->v}}, m->norm_b);
-  for (int j = 0; j < nrhs; j++) m->norm_b[j] = sqrt(m->norm_b[j]);
-  blas(m, QK_BLAS_COPY, (qk_blas_args_t){.f = {x[0]->v, b->v}});
-  scale(m, x[0], m->norm_b, true);
-  spent.shared = solve_together(m, x[0], tol, max_iter);
-  for (int k = 0; k < m->params.nshift; k++) {
-    blas(m, QK_BLAS_COPY, (qk_blas_args_t){.f = {x[k]->v, m->x[k]->v}});
-    scale(m, x[k], m->norm_b, false);
-  }
-  for (int k = 0; k < m->params.nshift; k++)
-    spent.refined += refine(m, b, x[k], k, tol, max_iter, result + (size_t)k * (size_t)nrhs);
-  if (cost) *cost = spent;
-  return qk_dev_status(m->dev);
+  enum { AT_A_TIME = 1 << 20 };
+  qk_status_t status = qk_multishift_begin(m, b, x, tol, NULL, max_iter);
+  while (status == QK_OK && !qk_multishift_is_over(m)) status = qk_multishift_step(m, AT_A_TIME);
+  if (status == QK_OK) qk_multishift_results(m, result, cost);
+  return status;
 }

@@ -4,15 +4,16 @@
  *
  * Residuals of all shifts are parallel, so one application of A serves them all; a shift costs six
  * fields to read or write an iteration. This holds to the rounding of A only. So in single the
- * shared iterations go down to 1e-5, and then each shift is refined by itself: residual in double,
- * correction by CG on A + shift_k. What is told of a solution is its residual in double.
+ * shared iterations go down to 1e-5, and then each shift is refined: residual in double, correction
+ * by CG on A + shift_k, where all shifts are columns of one block, so that its links are read once
+ * for all of them. What is told of a solution is its residual in double.
  *
- * A: today Mhat^+ Mhat of an operator (qk_normal_system). Whether a parameter of an action is such
- * a shift is the action's business: docs/decisions.md.
+ * A: Mhat^+ Mhat of an operator (qk_normal_system), or what its action says (operator.h: masses).
  *
  * Shapes: blocks of nrhs right-hand sides on the sites of the system, in double; columns do not
- * depend on each other. Memory: 3 + 2 nshift blocks in the inner precision, less one, and work
- * fields: a block in double beside those of A. Solve is collective.
+ * depend on each other. Memory: 3 + 2 nshift blocks in the inner precision, less one; while shifts
+ * are refined four more of nrhs nshift columns, or fewer where there is no room; and work fields: a
+ * block in double beside those of A. Begin, step and solve are collective.
  */
 #ifndef QK_ENGINE_MULTISHIFT_H
 #define QK_ENGINE_MULTISHIFT_H
@@ -25,6 +26,8 @@ enum { QK_SHIFTS_MAX = 32 };
  * (device.h). */
 typedef struct qk_hermitian_system {
   void (*apply)(void *self, qk_field_t *out, const qk_field_t *in);
+  /* out = (A + shift) in, in one pass; NULL: there is none */
+  void (*apply_shifted)(void *self, qk_field_t *out, const qk_field_t *in, double shift);
   void *self;
   const qk_device_t *dev;
   qk_work_t *work; /* borrowed */
@@ -34,8 +37,17 @@ typedef struct qk_hermitian_system {
 /* Mhat^+ Mhat. Flavours are the caller's (operator.h). */
 qk_hermitian_system_t qk_normal_system(qk_operator_t *op);
 
+/* Where x_k is not the solution that is asked for, but what that is made of: corrections are those
+ * of its residual. Calls of an iteration (device.h). */
+typedef struct qk_shift_refiner {
+  void (*residual)(void *self, int k, qk_field_t *r);  /* of shift k, like b */
+  void (*add)(void *self, int k, const qk_field_t *e); /* e is added to x_k */
+  void *self;
+} qk_shift_refiner_t;
+
 typedef struct qk_multishift_params {
   qk_hermitian_system_t system;
+  qk_shift_refiner_t refiner;  /* residual NULL: x_k is what is asked for */
   qk_prec_t inner;             /* QK_DOUBLE or QK_SINGLE */
   int nrhs;                    /* 1 .. QK_MAX_RHS */
   int nshift;                  /* 1 .. QK_SHIFTS_MAX */
@@ -45,11 +57,13 @@ typedef struct qk_multishift_params {
 typedef struct qk_shifted {
   qk_status_t status; /* OK, NOT_CONVERGED; NAN_INPUT: |b|^2 is not finite */
   double residual;    /* |b - (A + shift) x| / |b| in double; 0 for b = 0 */
+  int64_t iterations; /* of this column: together, and of its corrections */
+  int64_t refined;    /* of its corrections alone */
 } qk_shifted_t;
 
 typedef struct qk_multishift_cost {
   int64_t shared;  /* iterations of all shifts together */
-  int64_t refined; /* beside them, of each one alone */
+  int64_t refined; /* beside them, of blocks of corrections */
 } qk_multishift_cost_t;
 
 typedef struct qk_multishift qk_multishift_t;
@@ -60,10 +74,30 @@ qk_status_t qk_multishift_create(const qk_multishift_params_t *params, qk_multis
 void qk_multishift_destroy(qk_multishift_t *solver); /* NULL-safe */
 
 /* x[k], k < nshift: fields like b, overwritten. result: [nshift][nrhs]. At most max_iter iterations
- * together, and as many for each shift alone. tol > 0. Not converging is a result. cost: may be
- * NULL. Errors: QK_BAD_ARGUMENT (nothing done), QK_DEVICE_ERROR, QK_COMM_ERROR. */
+ * together, and as many corrections for each. tol > 0. Not converging is a result. cost: may be
+ * NULL. Errors: QK_BAD_ARGUMENT (nothing done), QK_DEVICE_MEMORY, QK_DEVICE_ERROR, QK_COMM_ERROR.
+ */
 qk_status_t qk_multishift_solve(qk_multishift_t *solver, const qk_field_t *b, qk_field_t *const *x,
                                 double tol, int64_t max_iter, qk_shifted_t *result,
                                 qk_multishift_cost_t *cost);
+
+/* The same in pieces: b and x are borrowed until it is over, or begun anew. x: NULL with a refiner.
+ * wanted: [nrhs], which norm of residuals is small enough; NULL: tol |b|. step: about so many
+ * iterations. */
+qk_status_t qk_multishift_begin(qk_multishift_t *solver, const qk_field_t *b, qk_field_t *const *x,
+                                double tol, const double *wanted, int64_t max_iter);
+/* With a refiner, of solutions that are there: corrections alone. */
+qk_status_t qk_multishift_correct(qk_multishift_t *solver, const double *wanted, int64_t max_iter);
+qk_status_t qk_multishift_step(qk_multishift_t *solver, int iterations);
+bool qk_multishift_is_over(const qk_multishift_t *solver);
+/* How far it is, also before it is over: the largest residual of column j, all shifts, as far as it
+ * is known. */
+double qk_multishift_residual(const qk_multishift_t *solver, int j);
+int64_t qk_multishift_iterations(const qk_multishift_t *solver);
+/* When it is over. */
+void qk_multishift_results(const qk_multishift_t *solver, qk_shifted_t *result,
+                           qk_multishift_cost_t *cost);
+/* Nothing more is asked of what was begun: fields of corrections go. */
+void qk_multishift_leave(qk_multishift_t *solver);
 
 #endif

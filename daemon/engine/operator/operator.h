@@ -116,6 +116,26 @@ typedef enum qk_chirality {
   QK_CHIRALITY_NONE  /* nothing: no multigrid */
 } qk_chirality_t;
 
+/* Several masses from one Krylov space (masses/masses.h), of an operator of which M(m)^+ M(m) is,
+ * but for a number, A + shift(m) with one hermitian A >= 0 for all masses m:
+ *   M(m) x = b  <=>  x = c(m) M(m)^+ y,  (A + shift(m)) y = b
+ * Masses are those of the action's parameter `mass`, and those that the operator was made with play
+ * no part. As others of the table; fields that are not said to be full are those of A. */
+typedef struct qk_masses_ops {
+  bool by_parity; /* A keeps parities apart: fields of A are even or odd; else they are full */
+  double (*shift)(const qk_operator_t *op, double mass); /* positive */
+  /* out = (A + shift) in */
+  qk_status_t (*apply)(qk_operator_t *op, qk_field_t *out, const qk_field_t *in, double shift);
+  /* x += c(m) M(m)^+ y; x full; both in double. */
+  qk_status_t (*lift)(qk_operator_t *op, qk_field_t *x, const qk_field_t *y, double mass);
+  /* r = b - M(m) x; full, in double */
+  qk_status_t (*residual)(qk_operator_t *op, qk_field_t *r, const qk_field_t *x,
+                          const qk_field_t *b, double mass);
+  /* What the user asks for is made of x, which it may overwrite, and the source b; full, in double,
+   * of any number of columns. NULL: x is that. */
+  qk_status_t (*leave)(qk_operator_t *op, qk_field_t *x, const qk_field_t *b, double mass);
+} qk_masses_ops_t;
+
 /* On coarse levels flavour -1 may stand for another operator than it has on the finest one, the
  * Schur complement of a doublet (action/twisted/doublet.c): its twist is that of flavour +1 times
  * -twist, and corrections of the finest level are divided by scale. */
@@ -147,6 +167,7 @@ struct qk_operator {
   /* What a hierarchy of multigrid is made of, if fields of this operator have several vectors a
    * right-hand side (geom.h: inner): an operator on one of them; NULL: the operator itself. */
   qk_operator_t *base;
+  const qk_masses_ops_t *masses; /* NULL: it is solved for its own mass alone */
   bool open; /* an open boundary in t: fields that are 0 on t = 0 and T-1 stay so, others have no
                 meaning (action/open.h) */
   int64_t applications[QK_PRECS];   /* M or Mhat applied so far, by precision */

@@ -6,11 +6,11 @@
 
 #include "daemon/base/log.h"
 #include "daemon/base/mem.h"
+#include "daemon/engine/placement/placement.h"
 #include "daemon/engine/serve/correlate.h"
 #include "daemon/engine/serve/eigen_rounds.h"
 #include "daemon/engine/serve/entries.h"
 #include "daemon/engine/serve/inflight.h"
-#include "daemon/engine/serve/placement.h"
 #include "daemon/engine/serve/report.h"
 #include "daemon/engine/serve/round.h"
 #include "daemon/engine/serve/works.h"
@@ -18,7 +18,7 @@
 #include "daemon/engine/setup/mg_refresh.h"
 #include "proto/limits.h"
 
-enum { BACKLOG_MS = 20, TRANSFER_MS = 1, REST_STEPS = 50 };
+enum { BACKLOG_MS = 20, TRANSFER_MS = 1, REST_STEPS = 50, BLOCK_MS = 100 };
 
 typedef struct worker {
   qk_comm_t *comm;
@@ -39,6 +39,7 @@ typedef struct worker {
   double last_progress[QK_INFLIGHT_MAX], last_news;
   uint32_t backlog;         /* rank 0: as the last FILL stated it ... */
   double backlog_until;     /* ... which is waited for until then */
+  double block_until;       /* rank 0: until then blocks of masses wait for what they lack */
   int freed;                /* rank 0: entries that the last round has freed */
   qk_refresher_t refresher; /* rank 0 */
   qk_fill_t waiting[QK_INFLIGHT_MAX];
@@ -95,6 +96,7 @@ static qk_status_t receive_fill(worker_t *w, const Quark__Engine__Fill *message)
   qk_fill_t fill = {0};
   if (accept_fill(w, message, &fill, &err) != QK_OK)
     return qk_report_fill_refused(w->channel, message->entry, message->serial, &err);
+  if (fill.has_mass) w->block_until = qk_now_ms() + BLOCK_MS;
   w->backlog = fill.hint.backlog;
   w->backlog_until = qk_now_ms() + BACKLOG_MS;
   if (qk_refresh_is_wanted(&w->refresher))
@@ -363,6 +365,7 @@ static qk_status_t fill(worker_t *w) {
   }
   qk_status_t status = rest(w);
   if (status != QK_OK) return status;
+  qk_inflight_blocks_go(w->inflight, w->round.head.blocks_go);
   return qk_inflight_fill(w->inflight, w->round.head.nfill, w->round.fill, w->err);
 }
 
@@ -548,6 +551,7 @@ static qk_status_t carry_out(worker_t *w) {
 static qk_status_t begin_round(worker_t *w) {
   const bool idle = !computing(w);
   qk_status_t status = w->channel != NULL ? next_round(w) : QK_OK;
+  w->round.head.blocks_go = qk_now_ms() >= w->block_until;
   w->round.head.eigen_rests = qk_eigen_rounds_rests(&w->eigen, running(w));
   return status == QK_OK ? qk_round_share(w->comm, &w->round, idle) : status;
 }

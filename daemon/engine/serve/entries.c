@@ -141,6 +141,59 @@ void qk_entry_leave_queue(qk_inflight_t *inflight, int entry) {
   inflight->nwaiting = n;
 }
 
+static uint64_t order_of(const qk_inflight_t *inflight, int entry) {
+  return inflight->entry[entry].fill.hint.order;
+}
+
+/* Of a user who has nothing else in the engine. */
+static bool is_first(const qk_inflight_entry_t *entry) {
+  return entry->fill.hint.order == QK_ORDER_FIRST;
+}
+
+void qk_entry_enter_queue(qk_inflight_t *inflight, int entry) {
+  int at = inflight->nwaiting++;
+  while (at > 0 && order_of(inflight, inflight->waiting[at - 1]) > order_of(inflight, entry)) {
+    inflight->waiting[at] = inflight->waiting[at - 1];
+    at--;
+  }
+  inflight->waiting[at] = entry;
+}
+
+/* The last waiting RHS whose source is here, and that is not one of the first, gives up its buffer
+ * and loads again later. */
+static void make_buffer(qk_inflight_t *inflight) {
+  for (int k = inflight->nwaiting - 1; k >= 0; k--) {
+    qk_inflight_entry_t *entry = &inflight->entry[inflight->waiting[k]];
+    if (is_first(entry) || entry->buffer == NULL || !qk_buffer_done(entry->buffer)) continue;
+    qk_buffer_drop(entry->buffer);
+    entry->buffer = NULL;
+    return;
+  }
+}
+
+/* Whether there is a buffer for the source of an entry. */
+static bool has_buffer(const qk_inflight_t *inflight, const qk_inflight_entry_t *entry) {
+  return qk_staging_vacant(inflight->stage) > (is_first(entry) ? 0 : inflight->left);
+}
+
+qk_status_t qk_entries_load(qk_inflight_t *inflight, qk_err_t *err) {
+  for (int k = 0; k < inflight->nwaiting; k++) {
+    const int i = inflight->waiting[k];
+    qk_inflight_entry_t *entry = &inflight->entry[i];
+    qk_err_t verdict = {0};
+    if (entry->buffer != NULL || !qk_entry_is_staged(inflight, entry)) continue;
+    if (is_first(entry) && !has_buffer(inflight, entry)) make_buffer(inflight);
+    if (!has_buffer(inflight, entry)) break;
+    const qk_input_t input = qk_fill_input(&entry->fill);
+    qk_status_t status = qk_staging_load(inflight->stage, &input, &entry->buffer, &verdict, err);
+    if (status != QK_OK) return status;
+    if (verdict.code == QK_OK) continue;
+    qk_entry_refuse(inflight, i, &verdict);
+    k--;
+  }
+  return QK_OK;
+}
+
 static void close_outputs(qk_inflight_entry_t *entry) {
   qk_entry_free_five(entry);
   qk_segment_close(&entry->out);
@@ -160,7 +213,7 @@ void qk_entry_refuse(qk_inflight_t *inflight, int i, const qk_err_t *err) {
 
 bool qk_entry_is_staged(const qk_inflight_t *inflight, const qk_inflight_entry_t *entry) {
   const bool reads = entry->fill.shm_in[0] != '\0' && !(entry->fill.five && entry->fill.upload);
-  return reads && qk_staging_exists(inflight->stage);
+  return reads && !entry->follows && qk_staging_exists(inflight->stage);
 }
 
 bool qk_entry_is_ready(const qk_inflight_t *inflight, const qk_inflight_entry_t *entry) {

@@ -28,6 +28,9 @@ typedef struct qk_inflight_entry {
   qk_measure_t measure; /* SOLVING */
   qk_result_t result;   /* LEAVING, ENDED */
   double *walls;        /* of result: wall sums; NULL: there never are any */
+  int mass, source;     /* SOLVING without solver: which of the block of masses */
+  bool follows;         /* WAITING: another one of its family has the source */
+  qk_slot_t shown;      /* SOLVING without solver: how far it is */
   qk_field_t
       *five; /* SOLVING: source and solution of five dimensions (qk_entry_enter_five); NULL */
 } qk_inflight_entry_t;
@@ -44,6 +47,8 @@ struct qk_inflight {
   uint64_t steps;
   /* Of works, while there are any: in, out, room, full, double, one column. */
   qk_field_t *field[3];
+  struct qk_mass_block *masses; /* what is solved for several masses; NULL: nothing */
+  bool blocks_go;               /* of the round */
   uint8_t *minus; /* device, one byte: the flavour -1 (operator.h); NULL: there are no flavours */
   qk_inflight_entry_t entry[QK_INFLIGHT_MAX];
 };
@@ -56,9 +61,12 @@ static inline bool qk_loses_process(qk_status_t status) {
  * can see alone ends the process, and with it all ranks. */
 qk_status_t qk_entry_explain(const qk_inflight_t *inflight, qk_status_t status, qk_err_t *err);
 
-/* Whether it waits for a slot; others are works. */
+/* Whether it waits for a slot; others are works, or solved in a block of masses. */
 static inline bool qk_entry_solves(const qk_inflight_entry_t *entry) {
-  return entry->fill.work == QUARK__WORK__WORK_SOLVE;
+  return entry->fill.work == QUARK__WORK__WORK_SOLVE && !entry->fill.has_mass;
+}
+static inline bool qk_entry_works(const qk_inflight_entry_t *entry) {
+  return entry->fill.work != QUARK__WORK__WORK_SOLVE;
 }
 
 /* Whether its solution leaves as a projection (modes/projector.h). */
@@ -89,6 +97,10 @@ void qk_entry_add_columns(qk_inflight_t *inflight, const int entry[], int n);
 /* The field is freed, if it has one. */
 void qk_entry_free_five(qk_inflight_entry_t *entry);
 
+/* It waits, behind those that are not of higher order. */
+void qk_entry_enter_queue(qk_inflight_t *inflight, int entry);
+/* Sources of those that wait begin to come, as far as there are buffers. */
+qk_status_t qk_entries_load(qk_inflight_t *inflight, qk_err_t *err);
 void qk_entry_leave_queue(qk_inflight_t *inflight, int entry);
 /* It ends without having been solved, or worked on. */
 void qk_entry_refuse(qk_inflight_t *inflight, int entry, const qk_err_t *err);

@@ -5,9 +5,10 @@
 #include "daemon/base/assert.h"
 #include "daemon/base/mem.h"
 #include "daemon/engine/krylov/parity_system.h"
+#include "daemon/engine/placement/placement.h"
 #include "daemon/engine/serve/entries.h"
+#include "daemon/engine/serve/masses.h"
 #include "daemon/engine/serve/open_slices.h"
-#include "daemon/engine/serve/placement.h"
 #include "daemon/engine/serve/source.h"
 #include "daemon/engine/serve/works.h"
 #include "daemon/engine/transfer/staging.h"
@@ -80,6 +81,7 @@ void qk_inflight_destroy(qk_inflight_t *inflight) {
   const qk_loaded_t *s = inflight->setup;
   set_beside(inflight, (qk_beside_t){NULL, NULL});
   qk_works_fini(inflight);
+  qk_mass_block_drop(inflight);
   qk_staging_destroy(inflight->stage);
   qk_projector_destroy(inflight->projector);
   for (int i = 0; i < QK_INFLIGHT_MAX; i++) {
@@ -118,9 +120,13 @@ void qk_inflight_leave_buffers(qk_inflight_t *inflight, int n) {
   inflight->left = n;
 }
 
-bool qk_inflight_solving(const qk_inflight_t *inflight) {
+static bool slots_run(const qk_inflight_t *inflight) {
   const qk_loaded_t *s = inflight->setup;
   return qk_solver_running(s->solver) + (s->single_rhs ? qk_solver_running(s->single_rhs) : 0) > 0;
+}
+
+bool qk_inflight_solving(const qk_inflight_t *inflight) {
+  return slots_run(inflight) || qk_mass_block_runs(inflight);
 }
 
 uint64_t qk_inflight_steps(const qk_inflight_t *inflight) {
@@ -159,7 +165,8 @@ uint64_t qk_inflight_serial(const qk_inflight_t *inflight, int entry) {
 
 const qk_slot_t *qk_inflight_state(const qk_inflight_t *inflight, int entry) {
   const qk_inflight_entry_t *s = &inflight->entry[entry];
-  return s->state == QK_ENTRY_SOLVING ? qk_solver_slot(s->solver, s->slot) : NULL;
+  if (s->state != QK_ENTRY_SOLVING) return NULL;
+  return s->solver ? qk_solver_slot(s->solver, s->slot) : &s->shown;
 }
 
 /* ---- in: sources ----------------------------------------------------------------------------- */
@@ -171,60 +178,6 @@ int qk_inflight_lacking(const qk_inflight_t *inflight) {
     n += qk_entry_is_staged(inflight, entry) && entry->buffer == NULL;
   }
   return n;
-}
-
-static uint64_t order_of(const qk_inflight_t *inflight, int entry) {
-  return inflight->entry[entry].fill.hint.order;
-}
-
-/* Of a user who has nothing else in the engine. */
-static bool is_first(const qk_inflight_entry_t *entry) {
-  return entry->fill.hint.order == QK_ORDER_FIRST;
-}
-
-/* Behind those that wait and are not of higher order. */
-static void enter_queue(qk_inflight_t *inflight, int entry) {
-  int at = inflight->nwaiting++;
-  while (at > 0 && order_of(inflight, inflight->waiting[at - 1]) > order_of(inflight, entry)) {
-    inflight->waiting[at] = inflight->waiting[at - 1];
-    at--;
-  }
-  inflight->waiting[at] = entry;
-}
-
-/* The last waiting RHS whose source is here, and that is not one of the first, gives up its buffer
- * and loads again later. */
-static void make_buffer(qk_inflight_t *inflight) {
-  for (int k = inflight->nwaiting - 1; k >= 0; k--) {
-    qk_inflight_entry_t *entry = &inflight->entry[inflight->waiting[k]];
-    if (is_first(entry) || entry->buffer == NULL || !qk_buffer_done(entry->buffer)) continue;
-    qk_buffer_drop(entry->buffer);
-    entry->buffer = NULL;
-    return;
-  }
-}
-
-/* Whether there is a buffer for the source of an entry. */
-static bool has_buffer(const qk_inflight_t *inflight, const qk_inflight_entry_t *entry) {
-  return qk_staging_vacant(inflight->stage) > (is_first(entry) ? 0 : inflight->left);
-}
-
-static qk_status_t begin_loads(qk_inflight_t *inflight, qk_err_t *err) {
-  for (int k = 0; k < inflight->nwaiting; k++) {
-    const int i = inflight->waiting[k];
-    qk_inflight_entry_t *entry = &inflight->entry[i];
-    qk_err_t verdict = {0};
-    if (entry->buffer != NULL || !qk_entry_is_staged(inflight, entry)) continue;
-    if (is_first(entry) && !has_buffer(inflight, entry)) make_buffer(inflight);
-    if (!has_buffer(inflight, entry)) break;
-    const qk_input_t input = qk_fill_input(&entry->fill);
-    qk_status_t status = qk_staging_load(inflight->stage, &input, &entry->buffer, &verdict, err);
-    if (status != QK_OK) return status;
-    if (verdict.code == QK_OK) continue;
-    qk_entry_refuse(inflight, i, &verdict);
-    k--;
-  }
-  return QK_OK;
 }
 
 /* ---- in: slots ------------------------------------------------------------------------------- */
@@ -405,9 +358,11 @@ static qk_status_t work(qk_inflight_t *inflight, qk_err_t *err) {
 }
 
 static qk_status_t feed(qk_inflight_t *inflight, qk_err_t *err) {
-  qk_status_t status = begin_loads(inflight, err);
+  qk_status_t status = qk_entries_load(inflight, err);
   if (status != QK_OK) return status;
   status = take_slots(inflight, err);
+  if (status != QK_OK) return status;
+  status = qk_mass_block_begin(inflight, err);
   return status == QK_OK ? work(inflight, err) : status;
 }
 
@@ -425,9 +380,15 @@ qk_status_t qk_inflight_fill(qk_inflight_t *inflight, int n, const qk_fill_t fil
       continue;
     }
     entry->state = QK_ENTRY_WAITING;
-    enter_queue(inflight, fill[k].entry);
+    entry->solver = NULL;
+    qk_mass_block_follow(inflight, fill[k].entry);
+    qk_entry_enter_queue(inflight, fill[k].entry);
   }
   return feed(inflight, err);
+}
+
+void qk_inflight_blocks_go(qk_inflight_t *inflight, bool go) {
+  inflight->blocks_go = go;
 }
 
 /* ---- between --------------------------------------------------------------------------------- */
@@ -436,13 +397,17 @@ void qk_inflight_cancel(qk_inflight_t *inflight, int i) {
   const qk_inflight_entry_t *entry = &inflight->entry[i];
   const qk_err_t cancelled = {.code = QK_CANCELLED};
   if (entry->state == QK_ENTRY_WAITING) qk_entry_refuse(inflight, i, &cancelled);
-  if (entry->state == QK_ENTRY_SOLVING) qk_solver_cancel(entry->solver, entry->slot);
+  if (entry->state == QK_ENTRY_SOLVING && entry->solver)
+    qk_solver_cancel(entry->solver, entry->slot);
+  else if (entry->state == QK_ENTRY_SOLVING)
+    qk_entry_refuse(inflight, i, &cancelled);
+  if (entry->fill.has_mass) qk_mass_block_lead(inflight, entry->fill.family);
 }
 
 /* True if the solver begins copies only when the device has its iterations: with several ranks
  * these are submitted piece by piece, and are nearly over then. */
 static bool begins_copies(const qk_inflight_t *inflight) {
-  return qk_inflight_solving(inflight) && qk_comm_size(inflight->setup->geom.comm) == 1;
+  return slots_run(inflight) && qk_comm_size(inflight->setup->geom.comm) == 1;
 }
 
 static qk_status_t step_solvers(const qk_loaded_t *s) {
@@ -460,7 +425,9 @@ qk_status_t qk_inflight_step(qk_inflight_t *inflight, qk_err_t *err) {
   if (!begins_copies(inflight)) status = qk_staging_copy(inflight->stage, err);
   if (status != QK_OK || !qk_inflight_solving(inflight)) return status;
   inflight->steps++;
-  status = qk_entry_explain(inflight, step_solvers(inflight->setup), err);
+  if (slots_run(inflight)) status = qk_entry_explain(inflight, step_solvers(inflight->setup), err);
+  if (status != QK_OK) return status;
+  status = qk_mass_block_step(inflight, err);
   return status == QK_OK ? qk_staging_poll(inflight->stage, false, err) : status;
 }
 
@@ -582,6 +549,8 @@ qk_status_t qk_inflight_retire(qk_inflight_t *inflight, qk_result_t result[], in
                                qk_err_t *err) {
   *n = 0;
   qk_status_t status = clear_slots(inflight, err);
+  if (status != QK_OK) return status;
+  status = qk_mass_block_leave(inflight, err);
   for (int i = 0; i < qk_inflight_count(inflight) && status == QK_OK; i++) {
     qk_inflight_entry_t *entry = &inflight->entry[i];
     if (entry->state == QK_ENTRY_LEAVING && qk_buffer_done(entry->buffer)) {

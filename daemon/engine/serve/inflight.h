@@ -8,7 +8,7 @@
  * except those whose source is still under way, and those that do better to begin with their group
  * (placement.h).
  *
- * Fills that are no solves (works.h) have an entry, and no slot.
+ * Fills that are no solves (works.h), or that have a mass (masses.h), have an entry, and no slot.
  *
  * An RHS that finds the engine idle uses the single-RHS solver, if there is one, until its end;
  * later arrivals use the batch. The front sees no difference.
@@ -52,6 +52,8 @@ void qk_inflight_destroy(qk_inflight_t *inflight); /* NULL-safe */
 
 /* The fills name different, free slots. */
 qk_status_t qk_inflight_fill(qk_inflight_t *inflight, int n, const qk_fill_t fill[], qk_err_t *err);
+/* Before it, in each round: what its head says. */
+void qk_inflight_blocks_go(qk_inflight_t *inflight, bool go);
 /* It ends with CANCELLED, unless its solution is leaving. */
 void qk_inflight_cancel(qk_inflight_t *inflight, int entry);
 /* Advances fields under way, fills free slots, and runs the solver for one interval. */

@@ -278,9 +278,38 @@ static qk_status_t parse_project(const Quark__Engine__Fill *m, const qk_action_r
   return qk_load_text("project", m->project, f->project, sizeof f->project, err);
 }
 
+/* A solve for a mass of its own. */
+static qk_status_t parse_mass(const Quark__Engine__Fill *m, const qk_action_row_t *action,
+                              qk_fill_t *f, qk_err_t *err) {
+  char why[QK_WHY];
+  if (!m->has_mass) return QK_OK;
+  if (!action->has_masses)
+    return qk_fail(err, QK_UNSUPPORTED, "mass = %g: %s is solved for that of its setup alone",
+                   m->mass, action->name);
+  if (!qk_action_takes(action, "mass", m->mass, why))
+    return qk_fail(err, QK_BAD_ARGUMENT, "mass = %s", why);
+  if (m->work != QUARK__WORK__WORK_SOLVE || m->dagger || m->project || m->five_d ||
+      m->schur != QUARK__SCHUR__SCHUR_NONE || m->parity != QUARK__PARITY__PARITY_ALL)
+    return qk_fail(err, QK_BAD_ARGUMENT, "mass = %g: of solves of M on all sites", m->mass);
+  if (m->tol_abs > 0 || m->tol_hq > 0)
+    return qk_fail(err, QK_BAD_ARGUMENT, "tol_abs, tol_hq = %g, %g: 0 with a mass", m->tol_abs,
+                   m->tol_hq);
+  if (m->family == 0 || m->block == 0)
+    return qk_fail(err, QK_BAD_ARGUMENT, "family, block = %llu, %llu: greater than 0 with a mass",
+                   (unsigned long long)m->family, (unsigned long long)m->block);
+  f->has_mass = true;
+  f->mass = m->mass;
+  f->family = m->family;
+  f->block = m->block;
+  f->block_left = m->block_left < QK_MASSES_TOGETHER ? (int32_t)m->block_left : QK_MASSES_TOGETHER;
+  return QK_OK;
+}
+
 static qk_status_t parse_ends(const Quark__Engine__Fill *m, const qk_action_row_t *action,
                               qk_fill_t *f, qk_err_t *err) {
-  const qk_status_t status = parse_source(m, action, f, err);
+  qk_status_t status = parse_source(m, action, f, err);
+  if (status != QK_OK) return status;
+  status = parse_mass(m, action, f, err);
   return status == QK_OK ? parse_project(m, action, f, err) : status;
 }
 

@@ -60,6 +60,10 @@ typedef struct qk_fill {
       in_parity; /* of shm_out and the source (qk_fill_source_parity); of shm_in */
   Quark__Schur schur;
   qk_fill_hint_t hint;
+  bool has_mass; /* solved for this one, from one Krylov space with those of its family */
+  double mass;
+  uint64_t family, block; /* of the same source; of those that are solved together */
+  int32_t block_left;     /* how many more come soon */
 } qk_fill_t;
 
 /* What the solution is to be multiplied with before it leaves: from the DeGrand-Rossi basis to that
@@ -104,6 +108,7 @@ typedef struct qk_round_head {
   qk_round_kind_t kind;
   qk_mg_order_t order; /* REFRESH */
   int32_t nfill, ncancel;
+  bool blocks_go;   /* blocks of masses begin as they are, without those that have not come */
   bool eigen_rests; /* no step of eigenvectors in this round */
 } qk_round_head_t;
 

@@ -171,7 +171,7 @@ static int next(const qk_inflight_t *inflight, bool may_leave, bool *any) {
   *any = false;
   for (int k = inflight->nwaiting - 1; k >= 0; k--) {
     const qk_inflight_entry_t *entry = &inflight->entry[inflight->waiting[k]];
-    if (qk_entry_solves(entry)) continue;
+    if (!qk_entry_works(entry)) continue;
     *any = true;
     if (qk_entry_is_ready(inflight, entry) &&
         (room || !qk_entry_needs_buffer(inflight, entry, true)))

@@ -76,9 +76,12 @@ static inline const qk_device_t *qk_loaded_fields(const qk_loaded_t *setup) {
   return setup->op->dev;
 }
 
-/* Right-hand sides that it takes at a time: those in slots, and those on their way. */
+/* Right-hand sides that it takes at a time: those in slots, and those on their way; or those of
+ * several masses that are solved together, beside slots. */
 static inline int qk_loaded_inflight(const qk_loaded_t *setup) {
-  return setup->nslot + setup->plan.staging + setup->plan.leaving;
+  const int beside = setup->plan.staging + setup->plan.leaving;
+  const bool more = setup->action->has_masses && beside < QK_MASSES_TOGETHER;
+  return setup->nslot + (more ? QK_MASSES_TOGETHER : beside);
 }
 
 /* Multigrid is refined or made anew, and solvers on it. No slot may be in use. Errors: the process

@@ -1,6 +1,7 @@
 #include "daemon/front/engines/engine_encode.h"
 
 #include "daemon/base/assert.h"
+#include "daemon/front/job/masses.h"
 #include "daemon/front/settings/operator.h"
 #include "proto/choices.h"
 #include "proto/control.h"
@@ -148,6 +149,13 @@ uint8_t *qk_engine_encode_fill(uint32_t entry, uint64_t serial, const qk_rhs_t *
   fill.parity = job->parity;
   fill.has_schur = job->schur != QUARK__SCHUR__SCHUR_NONE;
   fill.schur = job->schur;
+  fill.has_mass = fill.has_family = fill.has_block = fill.has_block_left = job->nmass > 0;
+  if (job->nmass > 0) {
+    fill.mass = qk_rhs_mass(rhs);
+    fill.family = qk_rhs_family(rhs, job->number);
+    fill.block = qk_rhs_block(rhs, job->number);
+    fill.block_left = qk_rhs_block_left(rhs);
+  }
   fill.has_order = true;
   fill.order = hint.order;
   fill.has_backlog = true;

@@ -31,7 +31,7 @@
 #include "daemon/base/list.h"
 #include "daemon/front/job/marks.h"
 #include "daemon/front/job/sched.h"
-#include "daemon/front/job/wall_sums.h"
+#include "daemon/front/storage/wall_sums.h"
 #include "daemon/front/storage/brick.h"
 #include "daemon/front/storage/transfer.h"
 #include "proto/action/actions.h"
@@ -197,6 +197,10 @@ struct qk_job {
   double factor;
   Quark__SourceKind source;
   Quark__Sink sink;
+  uint32_t nsource;                    /* nrhs, or of several masses those of one (masses.h) */
+  uint32_t nmass;                      /* 0: it is for that of its setup */
+  double mass[QK_MASSES_MAX];          /* [nmass] */
+  uint64_t number;                     /* of several masses: for its engines; 0: none yet */
   Quark__Column *column;               /* [nrhs] of generated sources */
   Quark__Smearing *smear;              /* of the source; NULL: none */
   Quark__Contraction *contraction;     /* NULL: solves */

@@ -5,6 +5,7 @@
 #include "daemon/base/links/clover_term.h"
 #include "daemon/base/links/vectors.h"
 #include "daemon/front/job/bricks.h"
+#include "daemon/front/job/masses.h"
 #include "proto/column_check.h"
 #include "proto/eigen_check.h"
 
@@ -166,7 +167,7 @@ static qk_status_t check_colour(const Quark__Submit *s, const qk_shape_t *shape,
 static qk_status_t check_columns(const Quark__Submit *s, const qk_shape_t *shape, qk_err_t *err) {
   const bool fields = s->source == QUARK__SOURCE_KIND__SOURCE_UPLOAD ||
                       s->source == QUARK__SOURCE_KIND__SOURCE_FILE;
-  const size_t columns = fields ? 0 : s->nrhs;
+  const size_t columns = fields ? 0 : qk_masses_sources(s);
   qk_status_t status = QK_OK;
   char what[32], why[QK_WHY];
   if (s->n_column != columns)
@@ -236,6 +237,7 @@ qk_status_t qk_job_check(const Quark__Submit *s, const qk_shape_t *shape, qk_err
   if (status == QK_OK) status = check_five(s, err);
   if (status == QK_OK) status = check_numbers(s, err);
   if (status == QK_OK) status = check_stopping(s, err);
+  if (status == QK_OK) status = qk_masses_check(s, err);
   if (status == QK_OK) status = say(qk_smearing_check(s->smear, "smear", why), why, err);
   if (status == QK_OK && s->parity != QUARK__PARITY__PARITY_ALL)
     status = check_usual(shape, "a field of one parity", err);
@@ -289,6 +291,7 @@ qk_status_t qk_job_check_action(const Quark__Submit *s, const qk_action_row_t *a
                              : action->is_dense ? check_dense(s, action, err)
                                                 : QK_OK;
   if (status != QK_OK) return status;
+  if (qk_masses_check_each(s, action, err) != QK_OK) return err->code;
   if (s->five_d && !action->has_slices)
     return qk_fail(err, QK_BAD_ARGUMENT,
                    "five_d = 1: fields of the action %s of this setup have four dimensions",

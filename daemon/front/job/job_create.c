@@ -11,12 +11,13 @@
 #include "daemon/front/job/bricks.h"
 #include "daemon/front/job/due.h"
 #include "daemon/front/job/job_impl.h"
+#include "daemon/front/job/masses.h"
 #include "proto/control.h"
 #include "proto/eigen_check.h"
 
 static int64_t overhead(const Quark__Submit *submit) {
   return (int64_t)(sizeof(qk_job_t) + submit->nrhs * sizeof(qk_rhs_t) +
-                   submit->n_column * sizeof(Quark__Column) +
+                   (submit->n_column > 0 ? submit->nrhs : 0) * sizeof(Quark__Column) +
                    protobuf_c_message_get_packed_size(&submit->base)) +
          qk_bricks_overhead(submit->n_grid, submit->grid);
 }
@@ -161,7 +162,7 @@ static qk_job_t *allocate(uint32_t nrhs, bool upload, Quark__Sink sink, const qk
   job->spill = terms->spill;
   job->user = terms->user;
   if (job->user) qk_sched_user_share(job->user);
-  job->nrhs = nrhs;
+  job->nrhs = job->nsource = nrhs;
   job->sink = sink;
   job->factor = 1;
   job->used_at = terms->now;
@@ -205,10 +206,10 @@ static bool copy_source(qk_job_t *job, const Quark__Submit *submit) {
       !(job->smear = (Quark__Smearing *)qk_control_copy(&submit->smear->base)))
     return false;
   if (submit->n_column == 0) return true;
-  job->column = qk_calloc(submit->n_column, sizeof *job->column);
+  job->column = qk_calloc(submit->nrhs, sizeof *job->column);
   if (!job->column) return false;
-  for (size_t i = 0; i < submit->n_column; i++) {
-    job->column[i] = *submit->column[i];
+  for (size_t i = 0; i < submit->nrhs; i++) { /* of each mass the same ones */
+    job->column[i] = *submit->column[i % submit->n_column];
     job->column[i].base = (ProtobufCMessage)PROTOBUF_C_MESSAGE_INIT(&quark__column__descriptor);
   }
   return true;
@@ -274,6 +275,9 @@ qk_status_t qk_job_create(const Quark__Submit *submit, const qk_terms_t *terms, 
                    submit->nrhs);
   }
   job->request = submit->request;
+  job->nsource = qk_masses_sources(submit);
+  job->nmass = (uint32_t)submit->n_masses;
+  for (uint32_t k = 0; k < job->nmass; k++) job->mass[k] = submit->masses[k];
   job->detach = (double)submit->detach_ms * 1e-3;
   job->field_bytes = job->part_bytes = bytes;
   job->overhead = overhead(submit);

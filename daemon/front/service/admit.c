@@ -5,6 +5,7 @@
 
 #include "daemon/base/log.h"
 #include "daemon/front/job/joined.h"
+#include "daemon/front/job/masses.h"
 #include "daemon/front/service/eigen.h"
 #include "daemon/front/service/fields.h"
 #include "daemon/front/service/filing.h"
@@ -169,8 +170,10 @@ static qk_status_t enter(qk_service_t *service, qk_session_t *session, qk_job_t 
     qk_log(QK_LOG_INFO, "job", job->name, "accepted: %u right-hand sides, tol %g", job->nrhs,
            job->tol);
   service->events->accepted(service->events->arg, session, job, false);
-  for (uint32_t i = 0; i < job->nrhs; i++)
-    if (job->rhs[i].state == QK_RHS_QUEUED) qk_queue_push(service, &job->rhs[i]);
+  for (uint32_t i = 0; i < job->nrhs; i++) {
+    qk_rhs_t *rhs = qk_masses_nth(job, i);
+    if (rhs->state == QK_RHS_QUEUED) qk_queue_push(service, rhs);
+  }
   qk_filing_begin(job);
   return QK_OK;
 }

@@ -8,6 +8,7 @@
 #include "daemon/base/log.h"
 #include "daemon/front/engines/eigen_path.h"
 #include "daemon/front/job/due.h"
+#include "daemon/front/job/masses.h"
 #include "daemon/front/service/eigen.h"
 #include "daemon/front/service/limits.h"
 #include "daemon/front/service/queue.h"
@@ -93,7 +94,9 @@ static bool find_place(const qk_rhs_t *rhs, place_t *place) {
     *of = room_of(r);
     of->takes &= !is_reserved(of, served) && !is_elsewhere(r, rhs) && qk_eigen_may_go(r, rhs);
   }
-  const int best = qk_replica_choose(room, setup->replicas);
+  const int with = qk_rhs_block_replica(rhs);
+  const bool joins = with >= 0 && room[with].takes && room[with].there < room[with].entries;
+  const int best = joins ? with : qk_replica_choose(room, setup->replicas);
   if (best < 0) return false;
   place->replica = &setup->replica[best];
   for (place->k = 0; place->replica->inflight[place->k].rhs;) place->k++;
@@ -261,6 +264,7 @@ static bool start(place_t place, qk_rhs_t *rhs) {
     return true;
   }
   const uint64_t serial = r->setup->serial + 1;
+  if (job->number == 0) job->number = serial;
   const bool busy = qk_replica_running(r) > 0;
   r->inflight[place.k] = (qk_inflight_entry_t){.rhs = rhs, .serial = serial};
   if (!hand_over(place, serial, rhs)) {

@@ -10,6 +10,7 @@
 #include "daemon/base/log.h"
 #include "daemon/base/mem.h"
 #include "daemon/front/job/bricks.h"
+#include "daemon/front/job/masses.h"
 #include "daemon/front/service/fields.h"
 #include "daemon/front/service/queue.h"
 #include "daemon/front/storage/holes.h"
@@ -64,12 +65,30 @@ static bool waits_for_disk(const qk_service_t *service, const qk_rhs_t *rhs) {
   return is_solved_from_disk(service) && !rhs->spooled;
 }
 
+static void push(qk_service_t *service, qk_rhs_t *rhs) {
+  if (rhs->state == QK_RHS_QUEUED && !qk_sched_item_waits(&rhs->queue) &&
+      !waits_for_disk(service, rhs))
+    qk_queue_push(service, rhs);
+}
+
+/* Of several masses those that are solved together are queued together. */
+static void push_block(qk_service_t *service, qk_rhs_t *rhs) {
+  qk_job_t *job = rhs->job;
+  if (qk_rhs_waits_for_block(rhs)) return;
+  for (uint32_t i = 0; i < job->nrhs; i++) {
+    qk_rhs_t *other = qk_masses_nth(job, i);
+    if (other->state == QK_RHS_QUEUED && qk_rhs_block(other, 0) == qk_rhs_block(rhs, 0))
+      push(service, other);
+  }
+}
+
 void qk_upload_push(qk_service_t *service, qk_rhs_t *rhs) {
   if (rhs->job->field)
     qk_fields_check(service, rhs);
-  else if (rhs->state == QK_RHS_QUEUED && !qk_sched_item_waits(&rhs->queue) &&
-           !waits_for_disk(service, rhs))
-    qk_queue_push(service, rhs);
+  else if (rhs->job->nmass > 0)
+    push_block(service, rhs);
+  else
+    push(service, rhs);
 }
 
 /* Not before a while is it tried again. */

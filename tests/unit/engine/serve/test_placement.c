@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "daemon/engine/serve/placement.h"
+#include "daemon/engine/placement/placement.h"
 
 enum { NSLOT = 6, CASES = 100000 };
 

@@ -1,4 +1,4 @@
-#include "daemon/engine/serve/placement.h"
+#include "daemon/engine/placement/placement.h"
 
 /* ---- in -------------------------------------------------------------------------------------- */
 

@@ -1,4 +1,4 @@
-#include "daemon/front/job/wall_sums.h"
+#include "daemon/front/storage/wall_sums.h"
 
 #include <math.h>
 #include <stdbool.h>
