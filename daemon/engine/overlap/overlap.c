@@ -46,13 +46,16 @@ static const double *factor(overlap_t *o, int which, double value) {
 /* out = x + c_in in + c D in, or with D^+; x NULL: 0. All may be the same field. */
 static void combine(overlap_t *o, qk_field_t *out, const qk_field_t *in, bool dagger,
                     const qk_field_t *x, double c_in, double c) {
-  qk_field_t *v = qk_work_take(o->op.work, in->v.prec, in->v.nrhs, QK_FULL);
+  const bool apart = out->v.data != in->v.data && (x == NULL || out->v.data != x->v.data);
+  qk_field_t *v = apart ? out : qk_work_take(o->op.work, in->v.prec, in->v.nrhs, QK_FULL);
   qk_sign_apply(o->sign, v, in, dagger);
   blas(o, QK_BLAS_SCALE, v, v, factor(o, OF_V, 0.5 * c * (1 - o->mass)));
   blas(o, QK_BLAS_AXPY, v, in, factor(o, OF_IN, c_in + 0.5 * c * (1 + o->mass)));
   if (x) blas(o, QK_BLAS_ADD, v, x, NULL);
-  blas(o, QK_BLAS_COPY, out, v, NULL);
-  qk_work_release(o->op.work, v);
+  if (!apart) {
+    blas(o, QK_BLAS_COPY, out, v, NULL);
+    qk_work_release(o->op.work, v);
+  }
   o->op.applications[in->v.prec]++;
 }
 
