@@ -4,14 +4,19 @@
 #include "tests/support/faults.h"
 #include "tests/support/values.h"
 
-static qk_status_t apply(qk_rig_t *rig, qk_work_t *work, qk_operator_t *op) {
+/* D^+ of noise, or the partial fractions. */
+static qk_status_t apply(qk_rig_t *rig, qk_work_t *work, qk_operator_t *op,
+                         const qk_fractions_t *f) {
+  static const double tol[] = {1e-3, 1e-2};
   qk_field_t *in = NULL, *out = NULL;
   qk_status_t status = qk_work_reserve(work, QK_SINGLE, 2, QK_FULL, &in);
   if (!status) status = qk_work_reserve(work, QK_SINGLE, 2, QK_FULL, &out);
   qk_noise_args_t noise = {.lat = rig->geom.lat, .rhs = -1, .seed = 3};
   if (!status) noise.field = in->v;
   if (!status) status = rig->dev.ops->noise(rig->dev.ctx, &noise);
-  if (!status) status = op->ops->apply(op, out, in, true, NULL, 0);
+  if (!status && !f) status = op->ops->apply(op, out, in, true, NULL, 0);
+  if (!status && f) qk_fractions_apply(f, tol, out, in);
+  if (!status) status = qk_dev_status(&rig->dev);
   qk_work_release(work, out);
   qk_work_release(work, in);
   return status;
@@ -25,23 +30,9 @@ static qk_status_t life(qk_rig_t *rig, const void *text) {
   p.values = values_of(text);
   qk_status_t status = qk_work_create(&rig->dev, &work);
   if (!status) status = qk_operator_create(&rig->dev, work, rig->links, &p, &op, &err);
-  if (!status) status = apply(rig, work, op);
+  if (!status) status = apply(rig, work, op, NULL);
   if (op) op->ops->destroy(op);
   qk_work_destroy(work);
-  return status;
-}
-
-static qk_status_t apply_fractions(qk_rig_t *rig, qk_work_t *work, const qk_fractions_t *f) {
-  qk_field_t *in = NULL, *out = NULL;
-  qk_status_t status = qk_work_reserve(work, QK_SINGLE, 2, QK_FULL, &in);
-  if (!status) status = qk_work_reserve(work, QK_SINGLE, 2, QK_FULL, &out);
-  qk_noise_args_t noise = {.lat = rig->geom.lat, .rhs = -1, .seed = 3};
-  if (!status) noise.field = in->v;
-  if (!status) status = rig->dev.ops->noise(rig->dev.ctx, &noise);
-  if (!status) qk_fractions_apply(f, 1e-3, out, in);
-  if (!status) status = qk_dev_status(&rig->dev);
-  qk_work_release(work, out);
-  qk_work_release(work, in);
   return status;
 }
 
@@ -58,7 +49,7 @@ static qk_status_t fractions_life(qk_rig_t *rig, const void *arg) {
   if (!status) status = qk_work_create(&rig->dev, &work);
   if (!status) status = qk_operator_create(&rig->dev, work, rig->links, &p, &op, &err);
   if (!status) status = qk_fractions_create(op, &z, &f, &err);
-  if (!status) status = apply_fractions(rig, work, f);
+  if (!status) status = apply(rig, work, op, f);
   qk_fractions_destroy(f);
   if (op) op->ops->destroy(op);
   qk_work_destroy(work);
