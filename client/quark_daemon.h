@@ -72,6 +72,17 @@ typedef struct quark_deflation {
   char trouble[256];      /* why their file was not read or written; "": it was, or there is none */
 } quark_deflation_t;
 
+/* The sign function of overlap fermions, as it was found to be when the setup was loaded. order 0:
+ * there is none. */
+typedef struct quark_sign {
+  uint32_t vectors;       /* eigenvectors of H that are projected */
+  double lowest, bound;   /* |h| of the lowest, and of the first that is not projected */
+  bool fractions;         /* partial fractions; else a polynomial */
+  uint32_t order;         /* of the polynomial; number of fractions */
+  double square;          /* |sgn(H)^2 f - f| / |f| of noise */
+  double ginsparg_wilson; /* |(gamma_5 D + D gamma_5 - 2 D gamma_5 D) f| / |f| at mass 0 */
+} quark_sign_t;
+
 /* The plan of the device memory of one rank. */
 typedef struct quark_memory_plan {
   uint32_t shares; /* 0: unknown */
@@ -127,6 +138,7 @@ typedef struct quark_report {
     uint32_t deflate;
     char deflate_from[72]; /* as it was asked for */
     char fix_gauge[48];    /* the gauge that the links were brought to, "coulomb:1e-12"; "": none */
+    quark_sign_t sign;     /* of overlap fermions */
   } setup;
   struct {
     uint64_t pid;

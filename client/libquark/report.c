@@ -71,6 +71,18 @@ static void read_start(quark_report_t *report, const Quark__SetupReport *m) {
   report->setup.start_parts = n;
 }
 
+static void read_sign(quark_sign_t *s, const Quark__SignReport *m) {
+  *s = (quark_sign_t){0};
+  if (!m) return;
+  s->vectors = m->vectors;
+  s->lowest = m->lowest;
+  s->bound = m->bound;
+  s->fractions = m->fractions;
+  s->order = m->order;
+  s->square = m->square;
+  s->ginsparg_wilson = m->ginsparg_wilson;
+}
+
 static void read_setup(quark_report_t *report, const Quark__SetupReport *m) {
   COPY(report->setup.name, m->name);
   COPY(report->setup.gauge, m->gauge);
@@ -98,6 +110,7 @@ static void read_setup(quark_report_t *report, const Quark__SetupReport *m) {
   COPY(report->setup.deflate_from, m->deflate_from);
   COPY(report->setup.fix_gauge, m->fix_gauge);
   quark__deflation_read(&report->setup.deflation, m->deflation);
+  read_sign(&report->setup.sign, m->sign);
   if (m->multigrid) read_multigrid(&report->setup.mg, m->multigrid);
 }
 

@@ -73,6 +73,15 @@ static json_t *start_json(const quark_report_t *r) {
   return parts;
 }
 
+static json_t *sign_json(const quark_sign_t *s) {
+  if (s->order == 0) return json_null();
+  return json_pack("{s:I, s:o, s:o, s:s, s:I, s:o, s:o}", "vectors", (json_int_t)s->vectors,
+                   "lowest", ctl_number(s->lowest), "bound", ctl_number(s->bound), "kind",
+                   s->fractions ? "zolotarev" : "chebyshev", "order", (json_int_t)s->order,
+                   "square", ctl_number(s->square), "ginsparg_wilson",
+                   ctl_number(s->ginsparg_wilson));
+}
+
 static json_t *setup_json(const quark_report_t *r) {
   char digest[24];
   snprintf(digest, sizeof digest, "%016" PRIx64, r->setup.digest);
@@ -80,7 +89,7 @@ static json_t *setup_json(const quark_report_t *r) {
   for (int i = 0; i < 8; i++) json_array_append_new(boundary, ctl_number(r->setup.boundary[i]));
   return json_pack(
       "{s:s, s:s, s:s, s:o, s:s?, s:o, s:i, s:i, s:o, s:o, s:o, s:o, s:s, s:s, s:i, s:o, s:o, s:s, "
-      "s:o, s:o, s:o, s:b, s:I, s:s, s:s, s:o}",
+      "s:o, s:o, s:o, s:b, s:I, s:s, s:s, s:o, s:o}",
       "name", r->setup.name, "gauge", r->setup.gauge, "format", r->setup.format, "dims",
       r->setup.dims[0] ? integers(r->setup.dims, 4) : json_null(), "action",
       *r->setup.action ? r->setup.action : NULL, "parameters",
@@ -93,7 +102,8 @@ static json_t *setup_json(const quark_report_t *r) {
       ctl_number(r->setup.load_seconds), "start", start_json(r), "multigrid",
       multigrid_json(&r->setup.mg), "checksum_ignored", r->setup.checksum_ignored, "deflate",
       (json_int_t)r->setup.deflate, "deflate_from", r->setup.deflate_from, "fix_gauge",
-      r->setup.fix_gauge, "deflation", ctl_deflation_json(&r->setup.deflation));
+      r->setup.fix_gauge, "deflation", ctl_deflation_json(&r->setup.deflation), "sign",
+      sign_json(&r->setup.sign));
 }
 
 static json_t *engine_json(const quark_report_t *r) {
@@ -263,6 +273,15 @@ static void print_multigrid(const quark_mg_report_t *mg) {
   if (*mg->checkpoint_trouble) printf("checkpoint  %s\n", mg->checkpoint_trouble);
 }
 
+static void print_sign(const quark_sign_t *s) {
+  if (s->order == 0) return;
+  printf("sgn(H)      %u vectors, |h| = %.4g to %.4g   %s %u   sgn(H)^2 = 1 to %.2g, "
+         "Ginsparg-Wilson to %.2g\n",
+         s->vectors, s->lowest, s->bound,
+         s->fractions ? "partial fractions" : "polynomial of order", s->order, s->square,
+         s->ginsparg_wilson);
+}
+
 static void print_plan(const quark_memory_plan_t *plan) {
   if (plan->shares == 0) return;
   printf("plan        %.1f MiB on each device:", (double)plan->serving / 1048576);
@@ -291,6 +310,7 @@ static void print_text(const quark_report_t *r) {
     printf("deflation   ");
     ctl_deflation_print(&r->setup.deflation);
   }
+  print_sign(&r->setup.sign);
   printf("engine      %s   %s   %u rank%s   pid %" PRIu64 "   restarts %u\n", r->engine.backend,
          r->engine.device, r->engine.ranks, r->engine.ranks == 1 ? "" : "s", r->engine.pid,
          r->engine.restarts);

@@ -30,6 +30,18 @@ static Quark__DeflationReport *deflation(void) {
   return &d;
 }
 
+static Quark__SignReport *sign(void) {
+  static Quark__SignReport s;
+  quark__sign_report__init(&s);
+  s.vectors = 20;
+  s.lowest = 0.125;
+  s.bound = 0.25;
+  s.order = 200;
+  s.square = 1e-11;
+  s.ginsparg_wilson = 5e-12;
+  return &s;
+}
+
 Quark__SetupState **fake_setups(void) {
   static Quark__SetupState setup[2], *all[2] = {&setup[0], &setup[1]};
   for (int i = 0; i < 2; i++) quark__setup_state__init(&setup[i]);
@@ -128,6 +140,7 @@ static Quark__SetupReport *setup_report(void) {
   setup.deflate = 64;
   setup.deflate_from = "low";
   setup.deflation = deflation();
+  setup.sign = sign();
   setup.clock = clocks;
   setup.n_clock = 2;
   return &setup;

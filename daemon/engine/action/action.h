@@ -72,6 +72,8 @@ typedef struct qk_action {
   qk_status_t (*compose)(const qk_action_params_t *params, qk_operator_t *base, qk_operator_t **op,
                          qk_err_t *err);
 
+  bool squares; /* the operator has `squared` (operator.h) */
+
   /* Slices of a fifth dimension (geom.h: ls). Pure. NULL: there is none. */
   int (*slices)(const qk_values_t *values);
 

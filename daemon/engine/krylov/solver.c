@@ -177,6 +177,13 @@ static qk_status_t no_such_method(const char *name, qk_err_t *err) {
   return qk_fail(err, QK_BAD_ARGUMENT, "solver \"%s\": %s", name ? name : "", list);
 }
 
+/* What it iterates on: for plain CG perhaps the square. The vectors of a deflation are made for
+ * normal equations. */
+static qk_operator_t *system_operator(qk_operator_t *op, const qk_solver_params_t *p) {
+  const bool cg = p->method && strcmp(p->method, qk_method_cg.name) == 0;
+  return cg && op->squared && !p->deflation ? op->squared : op;
+}
+
 static qk_status_t take_params(qk_solver_t *s, const qk_solver_params_t *params, qk_err_t *err) {
   qk_solver_params_t *p = &s->params;
   *p = *params;
@@ -205,7 +212,7 @@ static qk_status_t take_params(qk_solver_t *s, const qk_solver_params_t *params,
   if (p->deflation && !precond) /* its vectors are in single, and take that much out at a time */
     p->reliable = fmax(p->reliable, default_reliable[QK_SINGLE]);
   p->reliable = fmax(p->reliable, s->method->least_fall[p->inner]);
-  if (p->check == 0) p->check = precond ? 1 : s->method->check;
+  if (p->check == 0) p->check = precond || s->op->inexact ? 1 : s->method->check;
   if (p->gcr_keep == 0) p->gcr_keep = precond ? QK_GCR_KEEP_PRECONDITIONED : QK_GCR_KEEP;
   s->refresh = !precond ? REFRESH : qk_prec_scaled(p->inner) ? PRECONDITIONED_HALF : p->gcr_keep;
   p->method = s->method->name;
@@ -249,7 +256,7 @@ qk_status_t qk_solver_make(qk_operator_t *op, qk_work_t *work, const qk_solver_p
                            bool system, qk_solver_t **solver, qk_err_t *err) {
   qk_solver_t *s = qk_calloc(1, sizeof *s);
   if (!s) return qk_fail(err, QK_NO_MEMORY, "no memory for the solver");
-  s->op = op;
+  s->op = system ? system_operator(op, params) : op;
   s->work = work;
   s->dev = op->dev;
   qk_status_t status = take_params(s, params, err);

@@ -21,6 +21,10 @@ static const double max_residual_gap =
  * checks. */
 static const double gain = 0.5, gain_of_run = 0.95;
 
+/* What errors of an inexact operator may make of the residual that is aimed at, and the largest of
+ * them: smaller ones cost more than the iterations that they save (docs/performance.md). */
+static const double share_of_error = 0.1, coarsest = 0.01;
+
 /* What a check point has decided. All masks are [nslot]. */
 typedef struct plan {
   uint8_t act[QK_MAX_RHS];     /* r is computed anew */
@@ -239,11 +243,30 @@ void qk_solver_leave_group(qk_solver_t *s, int i) {
   resume(s, &plan);
 }
 
+/* The errors that applications of a step may have (J. van den Eshof, G. L. G. Sleijpen, SIAM J.
+ * Matrix Anal. Appl. 26 (2004) 125; N. Cundy et al., hep-lat/0405003): they add up to the distance
+ * of the true r from that of the recursion, in proportion to |r|. So that distance stays a part of
+ * the |r| at which r is next computed in double, and the errors grow as |r| falls. */
+static void choose_accuracy(const qk_solver_t *s, double *accuracy) {
+  for (int i = 0; i < s->nslot; i++) {
+    const qk_slot_work_t *w = &s->w[i];
+    const bool moved = s->slot[i].iterations > w->recomputed_at;
+    const double now = moved ? w->said : w->best,
+                 goal = fmax(w->target, s->params.reliable * w->best);
+    const bool runs = s->slot[i].state == QK_SLOT_RUNNING;
+    accuracy[i] = !runs ? INFINITY : now > 0 ? fmin(share_of_error * goal / now, coarsest) : 0;
+  }
+}
+
 qk_status_t qk_solver_step(qk_solver_t *s) {
   plan_t plan = {0};
+  double accuracy[QK_MAX_RHS];
   if (s->failed || qk_solver_running(s) == 0) return s->failed;
   qk_solver_for_block(s);
+  choose_accuracy(s, accuracy);
+  qk_accuracy_set(s->op, accuracy);
   qk_status_t status = s->method->iterate(s);
+  qk_accuracy_set(s->op, NULL);
   if (status == QK_OK) check_point(s, &plan);
   qk_solver_no_flavours(s);
   return status ? status : qk_dev_status(s->dev);

@@ -16,6 +16,10 @@
  * operators on the same links. Which right-hand sides of the block of a call have the other sign
  * stands in *op->flavours, which whoever works on a block sets and takes back (qk_flavours_set).
  * All operators of a multigrid hierarchy share it.
+ *
+ * Accuracy: an operator that is itself made by an iteration (overlap) may be applied with less than
+ * it can, and then costs less. How much is needed of the right-hand sides of the block of a call
+ * stands in op->accuracy, which whoever works on a block sets and takes back (qk_accuracy_set).
  */
 #ifndef QK_ENGINE_OPERATOR_H
 #define QK_ENGINE_OPERATOR_H
@@ -106,7 +110,8 @@ typedef enum qk_adjoint {
   QK_ADJOINT_GAMMA5,    /* G5 M G5, Mhat^+ = G5 T_ee Mhat T_ee^-1 G5 */
   QK_ADJOINT_TWISTED,   /* the same with M, Mhat and T of the other flavour */
   QK_ADJOINT_EXCHANGED, /* the same as GAMMA5 with tau_1 G5, tau_1 exchanging two vectors */
-  QK_ADJOINT_ANTI,      /* hop^+ = -hop and T = T^+, a number: Mhat is hermitian and positive */
+  QK_ADJOINT_ANTI,      /* Mhat is hermitian and positive: hop^+ = -hop and T = T^+, a number; or
+                           it is `squared` of another operator */
   QK_ADJOINT_PARTS      /* only hop^+ and T^+ are known */
 } qk_adjoint_t;
 
@@ -150,6 +155,17 @@ typedef struct qk_flavours {
   const uint8_t *minus;
 } qk_flavours_t;
 
+/* The sign function of overlap fermions as it was found to be when it was made (overlap/sign.h). */
+typedef struct qk_sign_health {
+  int vectors;   /* eigenvectors of H that are projected */
+  double lowest; /* |h| of the lowest, or what stands for it without any ... */
+  double bound;  /* ... and of the first that is not projected */
+  bool fractions;
+  int order;     /* of the polynomial in double; partial fractions */
+  double square; /* |sgn(H)^2 f - f| / |f| of noise; half of it is that of the relation of Ginsparg
+                    and Wilson: |(gamma_5 D + D gamma_5 - 2 D gamma_5 D) f| / |f| at mass 0 */
+} qk_sign_health_t;
+
 struct qk_operator {
   const qk_operator_ops_t *ops;
   const qk_device_t *dev;
@@ -163,11 +179,21 @@ struct qk_operator {
   qk_chirality_t chirality;
   double twist;            /* of flavour +1; 0: both flavours are the same operator */
   qk_flavours_t *flavours; /* of the finest level's operator */
-  qk_schur_t schur;        /* of coarse levels; there are no adjoints where it is */
+  /* Largest |error| / |in| that Mhat in may have, of each right-hand side of a block, INFINITY:
+   * nobody looks at it. NULL: the least that there is. A right-hand side's result depends on its
+   * own alone. Only operators that are `inexact` look at it. */
+  const double *accuracy;
+  bool inexact; /* made by an iteration of its own: an application costs hundreds of others */
+  /* M M^+ as the Mhat of an operator of its own, hermitian and positive, which belongs to this one:
+   * its solution y gives x = M^+ y. For plain CG, where an application of it costs less than those
+   * of M^+ and M. NULL: there is none. */
+  qk_operator_t *squared;
+  qk_schur_t schur; /* of coarse levels; there are no adjoints where it is */
   /* What a hierarchy of multigrid is made of, if fields of this operator have several vectors a
    * right-hand side (geom.h: inner): an operator on one of them; NULL: the operator itself. */
   qk_operator_t *base;
   const qk_masses_ops_t *masses; /* NULL: it is solved for its own mass alone */
+  const qk_sign_health_t *sign; /* of overlap fermions; NULL: there is none */
   bool open; /* an open boundary in t: fields that are 0 on t = 0 and T-1 stay so, others have no
                 meaning (action/open.h) */
   int64_t applications[QK_PRECS];   /* M or Mhat applied so far, by precision */
@@ -179,6 +205,11 @@ struct qk_operator {
  * address. */
 static inline void qk_flavours_set(const qk_operator_t *op, const uint8_t *minus) {
   op->flavours->minus = minus;
+}
+
+/* The calls that follow may have these errors; NULL: the least. */
+static inline void qk_accuracy_set(qk_operator_t *op, const double *accuracy) {
+  op->accuracy = accuracy;
 }
 
 /* Mhat is hermitian and positive, so that nobody needs Mhat^+ Mhat. */

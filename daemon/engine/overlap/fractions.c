@@ -1,11 +1,14 @@
 #include "daemon/engine/overlap/fractions.h"
 
+#include <math.h>
+
 #include "daemon/base/log.h"
 #include "daemon/base/mem.h"
 #include "daemon/engine/krylov/multishift.h"
 #include "daemon/engine/lattice/scalars.h"
 
 enum { ITERATIONS = 20000 };
+static const double coarsest = 0.1; /* whatever else is asked for */
 
 struct qk_fractions {
   qk_operator_t *d;
@@ -103,13 +106,13 @@ static void move(const qk_fractions_t *f, const qk_field_t *to, int to_rhs, cons
   if (qk_dev_ok(f->dev)) qk_dev_note(f->dev, f->dev->ops->rhs_copy(f->dev->ctx, &args));
 }
 
-void qk_fractions_apply(const qk_fractions_t *f, double tol, qk_field_t *out,
+void qk_fractions_apply(const qk_fractions_t *f, const double *tol, qk_field_t *out,
                         const qk_field_t *in) {
   qk_multi_args_t sum = {.n = f->n, .y = f->out->v, .c = qk_scalars_at(&f->r, 0), .sign = 1};
   for (int j = 0; j < f->n; j++) sum.f[j] = f->x[j]->v;
   for (int k = 0; k < in->v.nrhs; k++) {
     move(f, f->in, 0, in, k);
-    solve(f, tol);
+    solve(f, fmin(tol[k], coarsest));
     qk_dev_blas(f->dev, QK_BLAS_ZERO, (qk_blas_args_t){.f = {f->out->v}});
     if (qk_dev_ok(f->dev)) qk_dev_note(f->dev, f->dev->ops->multi_axpy(f->dev->ctx, &sum));
     move(f, out, k, f->out, 0);

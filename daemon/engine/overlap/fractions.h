@@ -23,9 +23,10 @@ void qk_fractions_destroy(qk_fractions_t *f); /* NULL-safe */
 
 int qk_fractions_count(const qk_fractions_t *f);
 
-/* Each inverse to a residual of tol. out is not in. A call of an iteration (device.h), which waits.
- * QK_BREAKDOWN: an inverse did not converge. */
-void qk_fractions_apply(const qk_fractions_t *f, double tol, qk_field_t *out, const qk_field_t *in);
+/* Each inverse of right-hand side k to a residual of tol[k]. out is not in. A call of an iteration
+ * (device.h), which waits. QK_BREAKDOWN: an inverse did not converge. */
+void qk_fractions_apply(const qk_fractions_t *f, const double *tol, qk_field_t *out,
+                        const qk_field_t *in);
 
 /* Device bytes on this rank of as many poles; beside them two work fields in double of one
  * right-hand side are taken. */

@@ -7,6 +7,10 @@
  * itself, on the full lattice. What the user gets of a solution D x = b is the propagator
  * (x - b) / (1 - m), the inverse of an operator D_c + m whose D_c anticommutes with gamma_5.
  *
+ * CG takes D D^+, which keeps chirality, as a system of its own: D D^+ y = b, x = D^+ y. A source
+ * of one chirality, as points and walls in a basis with a diagonal gamma_5 are, then takes one sign
+ * function an iteration, others two.
+ *
  * The base is D_W(-M), the operator that the other functions of the table make.
  */
 #include <math.h>
@@ -20,16 +24,28 @@
 #include "daemon/engine/overlap/sign.h"
 
 /* Factors, the same for all right-hand sides. */
-enum { OF_IN, OF_V, FACTORS };
+enum { OF_IN, OF_V, CHIRALITY, PLUS, MINUS, FACTORS };
 
-typedef struct overlap {
+typedef struct overlap overlap_t;
+
+typedef struct parts {
+  double plus[QK_MAX_RHS], minus[QK_MAX_RHS];
+} parts_t;
+
+typedef struct squared {
+  qk_operator_t op; /* first: a qk_operator_t * is a squared_t * */
+  overlap_t *of;
+} squared_t;
+
+struct overlap {
   qk_operator_t op; /* first: a qk_operator_t * is an overlap_t * */
+  squared_t squared;
   qk_sign_t *sign;
   bool want[QK_PRECS];
   double mass;
   qk_scalars_t factors;
   qk_flavours_t flavours; /* right-hand sides have none: nobody looks at them */
-} overlap_t;
+};
 
 /* ---- calls of an iteration ------------------------------------------------------------------- */
 
@@ -43,17 +59,123 @@ static const double *factor(overlap_t *o, int which, double value) {
   return qk_scalars_at(&o->factors, which);
 }
 
+static qk_field_t *take(const overlap_t *o, const qk_field_t *like) {
+  return qk_work_take(o->op.work, like->v.prec, like->v.nrhs, QK_FULL);
+}
+
+static void sign(overlap_t *o, qk_field_t *out, const qk_field_t *in, bool dagger,
+                 const double *accuracy) {
+  qk_sign_apply(o->sign, out, in, dagger, accuracy);
+  o->op.applications[in->v.prec]++;
+}
+
+/* v is out, or what becomes out, where that is one of the others. */
+static qk_field_t *begin(const overlap_t *o, qk_field_t *out, const qk_field_t *in,
+                         const qk_field_t *x) {
+  const bool apart = out->v.data != in->v.data && (x == NULL || out->v.data != x->v.data);
+  return apart ? out : take(o, in);
+}
+
+/* out = x + c_v v + c_in in; x NULL: 0. */
+static void end(overlap_t *o, qk_field_t *out, qk_field_t *v, double c_v, const qk_field_t *in,
+                double c_in, const qk_field_t *x) {
+  blas(o, QK_BLAS_SCALE, v, v, factor(o, OF_V, c_v));
+  blas(o, QK_BLAS_AXPY, v, in, factor(o, OF_IN, c_in));
+  if (x) blas(o, QK_BLAS_ADD, v, x, NULL);
+  if (v == out) return;
+  blas(o, QK_BLAS_COPY, out, v, NULL);
+  qk_work_release(o->op.work, v);
+}
+
 /* out = x + c_in in + c D in, or with D^+; x NULL: 0. All may be the same field. */
 static void combine(overlap_t *o, qk_field_t *out, const qk_field_t *in, bool dagger,
                     const qk_field_t *x, double c_in, double c) {
-  qk_field_t *v = qk_work_take(o->op.work, in->v.prec, in->v.nrhs, QK_FULL);
-  qk_sign_apply(o->sign, v, in, dagger);
-  blas(o, QK_BLAS_SCALE, v, v, factor(o, OF_V, 0.5 * c * (1 - o->mass)));
-  blas(o, QK_BLAS_AXPY, v, in, factor(o, OF_IN, c_in + 0.5 * c * (1 + o->mass)));
-  if (x) blas(o, QK_BLAS_ADD, v, x, NULL);
-  blas(o, QK_BLAS_COPY, out, v, NULL);
-  qk_work_release(o->op.work, v);
-  o->op.applications[in->v.prec]++;
+  qk_field_t *v = begin(o, out, in, x);
+  sign(o, v, in, dagger, o->op.accuracy);
+  end(o, out, v, 0.5 * c * (1 - o->mass), in, c_in + 0.5 * c * (1 + o->mass), x);
+}
+
+static void chiral(const overlap_t *o, qk_field_t *out, const qk_field_t *in, double plus,
+                   double minus) {
+  const qk_device_t *dev = o->op.dev;
+  const qk_chiral_args_t args = {.plus = plus, .minus = minus, .in = in->v, .out = out->v};
+  if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->chiral(dev->ctx, &args));
+}
+
+/* |P_+ in|^2 and |P_- in|^2 of the right-hand sides; t is work. Waits. */
+static void measure_parts(overlap_t *o, const qk_field_t *in, qk_field_t *t, parts_t *parts) {
+  qk_scalars_t *c = &o->factors;
+  chiral(o, t, in, 1, 0);
+  qk_scalars_reduce(c, PLUS, 1, QK_BLAS_NORM2, (qk_blas_args_t){.f = {t->v}});
+  chiral(o, t, in, 0, 1);
+  qk_scalars_reduce(c, MINUS, 1, QK_BLAS_NORM2, (qk_blas_args_t){.f = {t->v}});
+  qk_scalars_fetch(c, PLUS, 2);
+  for (int i = 0; i < in->v.nrhs; i++) {
+    parts->plus[i] = qk_scalars_host(c, PLUS, i)[0];
+    parts->minus[i] = qk_scalars_host(c, MINUS, i)[0];
+  }
+}
+
+/* True if gamma_5 in = s in for all right-hand sides, those that nobody looks at left out; the
+ * signs s as the factor CHIRALITY. t is work. Waits. */
+static bool is_chiral(overlap_t *o, const qk_field_t *in, qk_field_t *t, const double *accuracy) {
+  parts_t parts;
+  bool all = true;
+  measure_parts(o, in, t, &parts);
+  for (int i = 0; i < in->v.nrhs; i++) {
+    const bool plus = parts.minus[i] == 0, minus = parts.plus[i] == 0;
+    all = all && (plus || minus || (accuracy && !isfinite(accuracy[i])));
+    qk_scalars_set(&o->factors, CHIRALITY, i, plus ? 1 : -1, 0);
+  }
+  qk_scalars_store(&o->factors, CHIRALITY, 1);
+  return all;
+}
+
+/* r = b - D D^+ y of b and y of one chirality has of the other one what rounding and the error of V
+ * leave. That part goes, as a later r then has one chirality as well, unless it counts: sums of
+ * squares are to stay what they are but for 1e-4. */
+static void drop_other_part(overlap_t *o, qk_field_t *r, const qk_field_t *y, const qk_field_t *b) {
+  static const double most = 1e-4;
+  qk_scalars_t *c = &o->factors;
+  qk_field_t *t = take(o, r);
+  parts_t of_r, of_y, of_b;
+  measure_parts(o, y, t, &of_y);
+  measure_parts(o, b, t, &of_b);
+  measure_parts(o, r, t, &of_r);
+  for (int i = 0; i < r->v.nrhs; i++) {
+    const bool plus =
+        of_y.minus[i] == 0 && of_b.minus[i] == 0 && of_r.minus[i] <= most * of_r.plus[i];
+    const bool minus =
+        of_y.plus[i] == 0 && of_b.plus[i] == 0 && of_r.plus[i] <= most * of_r.minus[i];
+    qk_scalars_set(c, CHIRALITY, i, plus ? 1 : minus ? -1 : 0, 0);
+    qk_scalars_set(c, OF_V, i, plus || minus ? 0.5 : 1, 0);
+  }
+  qk_scalars_store(c, CHIRALITY, 1);
+  qk_scalars_store(c, OF_V, 1);
+  chiral(o, t, r, 1, -1);
+  blas(o, QK_BLAS_AXPY, r, t, qk_scalars_at(c, CHIRALITY));
+  blas(o, QK_BLAS_SCALE, r, r, qk_scalars_at(c, OF_V));
+  qk_work_release(o->op.work, t);
+}
+
+/* out = x + c_in in + c D D^+ in; D is normal, D D^+ = 1/2 (1 + m^2) + 1/4 (1 - m^2) (V + V^+). It
+ * keeps chirality: V^+ = gamma_5 V gamma_5 of what has one takes no application of its own. The
+ * bits are the same. */
+static void combine_squared(overlap_t *o, qk_field_t *out, const qk_field_t *in,
+                            const qk_field_t *x, double c_in, double c) {
+  const double *accuracy = o->squared.op.accuracy, m2 = o->mass * o->mass;
+  qk_field_t *v = begin(o, out, in, x), *w = take(o, in);
+  const bool one = is_chiral(o, in, w, accuracy);
+  sign(o, v, in, false, accuracy);
+  if (one) {
+    chiral(o, w, v, 1, -1);
+    blas(o, QK_BLAS_AXPY, v, w, qk_scalars_at(&o->factors, CHIRALITY));
+  } else {
+    sign(o, w, in, true, accuracy);
+    blas(o, QK_BLAS_ADD, v, w, NULL);
+  }
+  qk_work_release(o->op.work, w);
+  end(o, out, v, 0.25 * c * (1 - m2), in, c_in + 0.5 * c * (1 + m2), x);
 }
 
 /* ---- the table of the operator --------------------------------------------------------------- */
@@ -154,6 +276,77 @@ static const qk_operator_ops_t overlap_ops = {.apply = ov_apply,
                                               .leave = ov_leave,
                                               .destroy = ov_destroy};
 
+/* ---- D D^+ as an operator of its own --------------------------------------------------------- */
+
+static overlap_t *of(qk_operator_t *op) {
+  return ((squared_t *)op)->of;
+}
+
+static qk_status_t sq_apply(qk_operator_t *op, qk_field_t *out, const qk_field_t *in, bool dagger,
+                            const qk_field_t *x, double c) {
+  return ov_apply(&of(op)->op, out, in, dagger, x, c);
+}
+
+static qk_status_t sq_apply_system(qk_operator_t *op, qk_field_t *out, const qk_field_t *in,
+                                   bool dagger, const qk_field_t *x) {
+  const bool in_place = !dagger && x == NULL;
+  if (!(in_place ? alike : fits)(of(op), out, in)) return QK_BAD_ARGUMENT;
+  combine_squared(of(op), out, in, x, 0, x ? -1 : 1);
+  return qk_dev_status(op->dev);
+}
+
+static qk_status_t sq_prepare(qk_operator_t *op, qk_field_t *out, const qk_field_t *b) {
+  return copy(of(op), out, b);
+}
+
+/* x = D^+ y */
+static qk_status_t sq_reconstruct(qk_operator_t *op, qk_field_t *x, const qk_field_t *y,
+                                  const qk_field_t *b) {
+  overlap_t *o = of(op);
+  if (!fits(o, x, b) || !alike(o, x, y)) return QK_BAD_ARGUMENT;
+  combine(o, x, y, true, NULL, 0, 1);
+  return qk_dev_status(op->dev);
+}
+
+/* By D^+ and D, one after the other: it is to be the residual of D x = b, and with the shorter form
+ * that is off by what V^+ V = 1 is. */
+static qk_status_t sq_residual_system(qk_operator_t *op, qk_field_t *r, const qk_field_t *y,
+                                      const qk_field_t *b) {
+  overlap_t *o = of(op);
+  if (!fits(o, r, y) || !alike(o, r, b)) return QK_BAD_ARGUMENT;
+  qk_field_t *x = take(o, y);
+  combine(o, x, y, true, NULL, 0, 1);
+  combine(o, r, x, false, b, 0, -1);
+  qk_work_release(o->op.work, x);
+  drop_other_part(o, r, y, b);
+  return qk_dev_status(op->dev);
+}
+
+static qk_status_t sq_relax(qk_operator_t *op, qk_field_t *out, const qk_field_t *in, double c) {
+  overlap_t *o = of(op);
+  if (!fits(o, out, in)) return QK_BAD_ARGUMENT;
+  combine_squared(o, out, in, NULL, 1, -c);
+  return qk_dev_status(op->dev);
+}
+
+static qk_status_t sq_diag(qk_operator_t *op, qk_field_t *out, const qk_field_t *in, bool inverse,
+                           bool dagger) {
+  return ov_diag(&of(op)->op, out, in, inverse, dagger);
+}
+
+static qk_status_t sq_leave(qk_operator_t *op, qk_field_t *solution, const qk_field_t *x) {
+  return ov_leave(&of(op)->op, solution, x);
+}
+
+static const qk_operator_ops_t squared_ops = {.apply = sq_apply,
+                                              .apply_system = sq_apply_system,
+                                              .prepare = sq_prepare,
+                                              .reconstruct = sq_reconstruct,
+                                              .residual_system = sq_residual_system,
+                                              .relax = sq_relax,
+                                              .diag = sq_diag,
+                                              .leave = sq_leave};
+
 /* ---- creation -------------------------------------------------------------------------------- */
 
 static double height(const qk_values_t *v) {
@@ -192,7 +385,13 @@ static void describe(overlap_t *o, const qk_action_params_t *params, qk_operator
                           .chirality = QK_CHIRALITY_NONE,
                           .flavours = &o->flavours,
                           .base = base,
+                          .inexact = true,
+                          .squared = &o->squared.op,
                           .diag_scale = 1};
+  o->squared = (squared_t){.op = o->op, .of = o};
+  o->squared.op.ops = &squared_ops;
+  o->squared.op.adjoint = QK_ADJOINT_ANTI;
+  o->squared.op.squared = NULL;
 }
 
 static qk_status_t make(overlap_t *o, const qk_action_params_t *params, qk_err_t *err) {
@@ -204,6 +403,7 @@ static qk_status_t make(overlap_t *o, const qk_action_params_t *params, qk_err_t
   const qk_status_t made = status == QK_OK ? qk_sign_create(&p, &o->sign, err) : status;
   qk_work_trim(base->work); /* fields of Lanczos */
   if (made != QK_OK) return made;
+  o->op.sign = o->squared.op.sign = qk_sign_health(o->sign);
   const qk_prec_t inner = o->want[QK_SINGLE] ? QK_SINGLE : QK_DOUBLE;
   o->op.flops_full = o->op.flops_system = qk_sign_cost(o->sign, inner) * base->flops_full;
   return QK_OK;
@@ -256,13 +456,14 @@ static int64_t bytes(const qk_ops_t *ops, const qk_lattice_t *lat, const qk_acti
   return qk_sign_bytes(lat, &p, making) + factors;
 }
 
-/* D is normal; CG on its normal equations converges at any mass. */
+/* CG, on D D^+, converges at any mass. */
 static const char *const method[] = {"cg", "gcr", "bicgstab", NULL};
 
 const qk_action_t qk_action_overlap = {.name = "overlap",
                                        .adjoint = QK_ADJOINT_GAMMA5,
                                        .chirality = QK_CHIRALITY_NONE,
                                        .method = method,
+                                       .squares = true,
                                        .check = check,
                                        .bytes = bytes,
                                        .local = local,

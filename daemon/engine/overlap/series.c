@@ -20,6 +20,11 @@ static double coefficient(const double *f, const double *table, int n, int k) {
   return (k == 0 ? 1.0 : 2.0) / n * sum;
 }
 
+/* A term of this coefficient is more than what an error of tol leaves room for. */
+static bool matters(double c, double greatest, double tol) {
+  return sqrt(greatest) * fabs(c) > 0.5 * tol;
+}
+
 qk_status_t qk_series_init(double least, double greatest, double tol, qk_series_t *series) {
   const double wanted = qk_series_order(least, greatest, tol);
   if (!(wanted <= QK_SERIES_ORDER_MAX)) return QK_TOO_LARGE;
@@ -33,7 +38,7 @@ qk_status_t qk_series_init(double least, double greatest, double tol, qk_series_
     f[j] = 1 / sqrt(0.5 * (greatest + least) + 0.5 * (greatest - least) * table[2 * j + 1]);
   for (int k = 0; all && k <= most; k++) {
     c[k] = coefficient(f, table, n, k);
-    if (sqrt(greatest) * fabs(c[k]) > 0.5 * tol) order = k;
+    if (matters(c[k], greatest, tol)) order = k;
   }
   qk_free(table);
   qk_free(f);
@@ -43,6 +48,12 @@ qk_status_t qk_series_init(double least, double greatest, double tol, qk_series_
   }
   *series = (qk_series_t){.order = order, .least = least, .greatest = greatest, .c = c};
   return QK_OK;
+}
+
+int qk_series_terms(const qk_series_t *s, double tol) {
+  int k = s->order;
+  while (k > 0 && !matters(s->c[k], s->greatest, tol)) k--;
+  return k;
 }
 
 void qk_series_fini(qk_series_t *series) {

@@ -32,6 +32,10 @@ double qk_series_order(double least, double greatest, double tol);
 qk_status_t qk_series_init(double least, double greatest, double tol, qk_series_t *series);
 void qk_series_fini(qk_series_t *series);
 
+/* The order from which on the terms that are left make an error of tol at most, as far as the first
+ * of them says: 0 .. order. tol >= 0. */
+int qk_series_terms(const qk_series_t *series, double tol);
+
 /* p(x) by Clenshaw's recursion. */
 double qk_series_value(const qk_series_t *series, double x);
 

@@ -26,6 +26,7 @@ struct qk_sign {
   qk_series_t series[QK_PRECS];
   qk_fractions_t *fractions; /* in their place, or NULL */
   double least;
+  qk_sign_health_t health;
   /* (v_i, in_j) [8 nblock][QK_MAX_RHS]; [STEPS][2][QK_MAX_RHS]: complex, on the device and here */
   double *c, *c_host, *step, *step_host;
 };
@@ -127,35 +128,57 @@ static double factor_of(const qk_series_t *p, int k) {
   return (k == 0 ? 2 : 4) / (p->greatest - p->least) * sign_of(k) * sign_of(k + 1);
 }
 
-/* The coefficients of u and of b_(k+1) in steps top, top - 1, ... for nrhs right-hand sides. */
-static void load_steps(const qk_sign_t *s, const qk_series_t *p, int top, int nrhs) {
+/* The error that right-hand side i may have. */
+static double tol_at(const qk_sign_t *s, qk_prec_t prec, const double *accuracy, int i) {
+  const double least = tol_of(&s->p, prec);
+  return accuracy ? fmax(accuracy[i], least) : least;
+}
+
+/* The terms that right-hand sides take, and the most of them. */
+static int orders(const qk_sign_t *s, const qk_field_t *u, const double *accuracy, int *order) {
+  int most = 0;
+  for (int i = 0; i < u->v.nrhs; i++) {
+    order[i] = qk_series_terms(&s->series[u->v.prec], tol_at(s, u->v.prec, accuracy, i));
+    if (order[i] > most) most = order[i];
+  }
+  return most;
+}
+
+/* The coefficients of u and of b_(k+1) in steps top, top - 1, ...; of a right-hand side that takes
+ * fewer terms b_k is 0 before its first one. */
+static void load_steps(const qk_sign_t *s, const qk_series_t *p, int top, int nrhs,
+                       const int *order) {
   const double centre = 0.5 * (p->greatest + p->least);
   double *to = s->step_host;
   for (int k = top; k >= 0 && k > top - STEPS; k--)
     for (int i = 0; i < STEP_SCALARS * nrhs; i++, to += 2) {
-      to[0] = i < nrhs ? sign_of(k) * p->c[k] : -centre * factor_of(p, k);
+      const double c = i < nrhs && k <= order[i] ? p->c[k] : 0;
+      to[0] = i < nrhs ? sign_of(k) * c : -centre * factor_of(p, k);
       to[1] = 0;
     }
   move(s, s->step, s->step_host, (size_t)(to - s->step_host), QK_COPY_TO_DEVICE);
 }
 
 /* b[0] = p(D^+ D) u; b[1] and t are work. */
-static void apply_series(const qk_sign_t *s, const qk_field_t *u, qk_field_t *b[2], qk_field_t *t) {
+static void apply_series(const qk_sign_t *s, const qk_field_t *u, qk_field_t *b[2], qk_field_t *t,
+                         const double *accuracy) {
   const qk_series_t *p = &s->series[u->v.prec];
   const int nrhs = u->v.nrhs;
+  int order[QK_MAX_RHS];
+  const int top = orders(s, u, accuracy, order);
   zero(s, b[0]);
   zero(s, b[1]);
-  for (int k = p->order; k >= 0; k--) {
-    const int at = (p->order - k) % STEPS;
+  for (int k = top; k >= 0; k--) {
+    const int at = (top - k) % STEPS;
     qk_field_t *now = b[k % 2], *before = b[(k + 1) % 2];
-    if (at == 0) load_steps(s, p, k, nrhs);
+    if (at == 0) load_steps(s, p, k, nrhs, order);
     const qk_multi_args_t add = {.n = 2,
                                  .f = {u->v, before->v},
                                  .y = now->v,
                                  .c = s->step + (size_t)(at * STEP_SCALARS * nrhs) * 2,
                                  .sign = 1};
     if (qk_dev_ok(s->dev)) qk_dev_note(s->dev, s->dev->ops->multi_axpy(s->dev->ctx, &add));
-    if (k == p->order) continue; /* what is before is 0 */
+    if (k == top) continue; /* what is before is 0 */
     kernel(s, t, before, false, NULL, 1);
     kernel(s, now, t, true, now, factor_of(p, k));
   }
@@ -173,51 +196,63 @@ static void norms(const qk_sign_t *s, const qk_field_t *f, double *norm2) {
 }
 
 /* How far |V in| and |in| may be apart. */
-static double allowed(const qk_sign_t *s) {
-  return 4 * s->p.tol + rounding;
+static double allowed(double tol) {
+  return 4 * tol + rounding;
 }
 
 /* Where in is not finite nothing is said: slots do not look at each other. */
-static void check_norms(const qk_sign_t *s, const qk_field_t *out, const qk_field_t *in) {
+static void check_norms(const qk_sign_t *s, const qk_field_t *out, const qk_field_t *in,
+                        const double *accuracy) {
   double a[QK_MAX_RHS], b[QK_MAX_RHS];
   norms(s, out, a);
   norms(s, in, b);
   for (int i = 0; i < in->v.nrhs && qk_dev_ok(s->dev); i++) {
     const double off = b[i] > 0 && isfinite(b[i]) ? fabs(a[i] / b[i] - 1) : 0;
-    if (!(off > allowed(s))) continue;
+    const double most = allowed(tol_at(s, QK_DOUBLE, accuracy, i));
+    if (!(off > most)) continue;
     qk_error("overlap",
              "sgn(H) changes a norm by %.3g, more than %.3g: an eigenvalue of H below %.5g was "
              "missed; load the setup with more modes than %d",
-             off, allowed(s), s->least, s->p.modes);
+             off, most, s->least, s->p.modes);
     qk_dev_note(s->dev, QK_BREAKDOWN);
   }
 }
 
-static void apply_v(const qk_sign_t *s, qk_field_t *out, const qk_field_t *in) {
+/* b = (D^+ D)^(-1/2) u */
+static void apply_fractions(const qk_sign_t *s, const qk_field_t *u, qk_field_t *b,
+                            const double *accuracy) {
+  double tol[QK_MAX_RHS];
+  for (int i = 0; i < u->v.nrhs; i++) tol[i] = 0.25 * tol_at(s, u->v.prec, accuracy, i);
+  qk_fractions_apply(s->fractions, tol, b, u);
+}
+
+static void apply_v(const qk_sign_t *s, qk_field_t *out, const qk_field_t *in,
+                    const double *accuracy) {
   qk_field_t *u = take(s, in), *t = take(s, in), *b[2] = {take(s, in), take(s, in)};
   blas(s, QK_BLAS_COPY, u, in);
   project(s, u);
   if (s->fractions)
-    qk_fractions_apply(s->fractions, 0.25 * tol_of(&s->p, in->v.prec), b[0], u);
+    apply_fractions(s, u, b[0], accuracy);
   else
-    apply_series(s, u, b, t);
+    apply_series(s, u, b, t, accuracy);
   kernel(s, out, b[0], false, NULL, 1);
   add_projected(s, out, t);
   release(s, b[1]);
   release(s, b[0]);
   release(s, t);
   release(s, u);
-  if (in->v.prec == QK_DOUBLE) check_norms(s, out, in);
+  if (in->v.prec == QK_DOUBLE) check_norms(s, out, in, accuracy);
 }
 
-void qk_sign_apply(qk_sign_t *s, qk_field_t *out, const qk_field_t *in, bool dagger) {
+void qk_sign_apply(qk_sign_t *s, qk_field_t *out, const qk_field_t *in, bool dagger,
+                   const double *accuracy) {
   if (!dagger) {
-    apply_v(s, out, in);
+    apply_v(s, out, in, accuracy);
     return;
   }
   qk_field_t *g = take(s, in);
   gamma5(s, g, in);
-  apply_v(s, out, g);
+  apply_v(s, out, g, accuracy);
   gamma5(s, out, out);
   release(s, g);
 }
@@ -323,8 +358,8 @@ static double square_off(qk_sign_t *s) {
   const qk_noise_args_t noise = {
       .lat = s->dev->geom->lat, .field = f->v, .rhs = -1, .seed = SEED + 1};
   if (qk_dev_ok(s->dev)) qk_dev_note(s->dev, s->dev->ops->noise(s->dev->ctx, &noise));
-  qk_sign_apply(s, v, f, false);
-  qk_sign_apply(s, w, v, true);
+  qk_sign_apply(s, v, f, false, NULL);
+  qk_sign_apply(s, w, v, true, NULL);
   qk_dev_blas(s->dev, QK_BLAS_SUB, (qk_blas_args_t){.f = {w->v, w->v, f->v}});
   norms(s, f, norm2);
   norms(s, w, off2);
@@ -335,23 +370,36 @@ static double square_off(qk_sign_t *s) {
 }
 
 static qk_status_t try_square(qk_sign_t *s, qk_err_t *err) {
-  const double off = square_off(s);
+  const double off = s->health.square = square_off(s);
   const qk_status_t status = qk_dev_status(s->dev);
   if (status != QK_OK && status != QK_BREAKDOWN) return status;
-  if (status == QK_OK && off <= allowed(s)) return QK_OK;
+  if (status == QK_OK && off <= allowed(s->p.tol)) return QK_OK;
   return qk_fail(err, QK_BREAKDOWN,
                  "modes = %d: on noise sgn(H)^2 is not 1 but for %.3g: an eigenvalue of H below "
                  "%.5g was missed, or eigenvectors are not good enough; project more modes",
-                 s->p.modes, allowed(s), s->least);
+                 s->p.modes, allowed(s->p.tol), s->least);
+}
+
+static void describe(qk_sign_t *s) {
+  const double *value = s->eigen->value;
+  const bool fractions = s->fractions != NULL;
+  s->health = (qk_sign_health_t){.vectors = s->p.modes,
+                                 .lowest = fabs(value[0]),
+                                 .bound = fabs(value[s->p.modes]),
+                                 .fractions = fractions,
+                                 .order = fractions ? qk_fractions_count(s->fractions)
+                                                    : s->series[QK_DOUBLE].order};
 }
 
 static void tell(const qk_sign_t *s) {
-  const double *value = s->eigen->value;
+  const qk_sign_health_t *h = &s->health;
   if (qk_comm_rank(s->dev->geom->comm) != 0) return;
-  qk_info("overlap", "sgn(H): %d eigenvectors, |h| = %.5g to %.5g, from there on %s of order %d",
-          s->p.modes, fabs(value[0]), fabs(value[s->p.modes]),
-          s->fractions ? "partial fractions" : "a polynomial",
-          s->fractions ? qk_fractions_count(s->fractions) : s->series[QK_DOUBLE].order);
+  qk_info(
+      "overlap",
+      "sgn(H): %d eigenvectors, |h| = %.5g to %.5g, from there on %s of order %d; sgn(H)^2 is 1 "
+      "but for %.2g",
+      h->vectors, h->lowest, h->bound, h->fractions ? "partial fractions" : "a polynomial",
+      h->order, h->square);
 }
 
 /* May fail on one rank alone. */
@@ -369,8 +417,10 @@ static qk_status_t make(qk_sign_t *s, qk_err_t *err) {
   status = qk_comm_agree(comm, make_parts(s, err), err);
   if (status == QK_OK && s->p.zolotarev) status = make_fractions(s, err);
   if (status != QK_OK) return status;
-  tell(s);
-  return try_square(s, err);
+  describe(s);
+  status = try_square(s, err);
+  if (status == QK_OK) tell(s);
+  return status;
 }
 
 qk_status_t qk_sign_create(const qk_sign_params_t *params, qk_sign_t **sign, qk_err_t *err) {
@@ -414,13 +464,8 @@ int64_t qk_sign_cost(const qk_sign_t *s, qk_prec_t prec) {
   return 2 * (int64_t)order + 1;
 }
 
-int qk_sign_values(const qk_sign_t *s, const double **value) {
-  *value = s->eigen->value;
-  return s->p.modes;
-}
-
-double qk_sign_least(const qk_sign_t *s) {
-  return s->least;
+const qk_sign_health_t *qk_sign_health(const qk_sign_t *s) {
+  return &s->health;
 }
 
 /* A lattice of any size, as its limits do not matter, of which this is the part of a rank. */

@@ -10,6 +10,9 @@
  * partial fractions in its place (fractions.h). So |V in - exact| is at most tol |in|, but for
  * rounding: in single about 1e-5.
  *
+ * Where less will do, V of a right-hand side takes fewer terms of the series, the same ones
+ * whatever else is in the block.
+ *
  * The bound below is what Lanczos has found, less a margin. If it is wrong, V is not unitary: its
  * maker tries sgn(H)^2 on noise, and each application in double compares |V in| with |in|. Either
  * fails with QK_BREAKDOWN, and the log says why.
@@ -47,15 +50,16 @@ typedef struct qk_sign qk_sign_t;
 qk_status_t qk_sign_create(const qk_sign_params_t *params, qk_sign_t **sign, qk_err_t *err);
 void qk_sign_destroy(qk_sign_t *sign); /* NULL-safe */
 
-/* out = V in, or V^+ in; out is not in. A call of an iteration (device.h). */
-void qk_sign_apply(qk_sign_t *sign, qk_field_t *out, const qk_field_t *in, bool dagger);
+/* out = V in, or V^+ in; out is not in. accuracy: |error| / |in| of each right-hand side that will
+ * do, where that is more than the least one can have; NULL: the least. A call of an iteration
+ * (device.h). */
+void qk_sign_apply(qk_sign_t *sign, qk_field_t *out, const qk_field_t *in, bool dagger,
+                   const double *accuracy);
 
 /* Applications of D in one of V, about. */
 int64_t qk_sign_cost(const qk_sign_t *sign, qk_prec_t prec);
-/* Eigenvalues of H that are projected, by modulus; how many. */
-int qk_sign_values(const qk_sign_t *sign, const double **value);
-/* The modulus from which on the series is good. */
-double qk_sign_least(const qk_sign_t *sign);
+/* What its maker has found. */
+const qk_sign_health_t *qk_sign_health(const qk_sign_t *sign);
 
 /* Device bytes on this rank, of partial fractions at most; making: the most beside them while it is
  * created, work fields too. */

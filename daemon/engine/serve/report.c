@@ -162,6 +162,17 @@ static void fill_deflation(const qk_loaded_t *setup, Quark__DeflationReport *to)
   to->bytes = (uint64_t)d->bytes * (uint64_t)qk_comm_size(setup->geom.comm);
 }
 
+static void fill_sign(const qk_sign_health_t *h, Quark__SignReport *to) {
+  *to = (Quark__SignReport)QUARK__SIGN_REPORT__INIT;
+  to->vectors = (uint32_t)h->vectors;
+  to->lowest = h->lowest;
+  to->bound = h->bound;
+  to->fractions = h->fractions;
+  to->order = (uint32_t)h->order;
+  to->square = h->square;
+  to->ginsparg_wilson = 0.5 * h->square;
+}
+
 typedef struct clock_report {
   Quark__StartClock clock[QK_CLOCKS_MAX], *clocks[QK_CLOCKS_MAX];
 } clock_report_t;
@@ -207,6 +218,11 @@ qk_status_t qk_report_ready(qk_channel_t *channel, const qk_loaded_t *setup, dou
   if (setup->deflate != NULL) {
     fill_deflation(setup, &deflation);
     body.deflation = &deflation;
+  }
+  Quark__SignReport sign;
+  if (setup->op->sign != NULL) {
+    fill_sign(setup->op->sign, &sign);
+    body.sign = &sign;
   }
   body.backend = (char *)setup->ops->name;
   body.device = (char *)setup->device.name;

@@ -103,9 +103,10 @@ static qk_geom_t geom_of_fields(const qk_plan_input_t *in) {
   return geom;
 }
 
-/* CG on Mhat itself. */
+/* CG on Mhat itself, or on its square (solver.c: system_operator). */
 static bool plain_cg(const qk_plan_input_t *in) {
-  return in->method == QK_SOLVER_CG && in->action->adjoint == QK_ADJOINT_ANTI;
+  const bool squares = in->action->squares && in->deflate == 0;
+  return in->method == QK_SOLVER_CG && (in->action->adjoint == QK_ADJOINT_ANTI || squares);
 }
 
 /* The sites of the system (operator.h). */

@@ -21,10 +21,16 @@ static void keep_deflation(qk_engine_info_t *info, const Quark__DeflationReport 
   info->deflation = deflation ? (Quark__DeflationReport *)qk_control_copy(&deflation->base) : NULL;
 }
 
+static void keep_sign(qk_engine_info_t *info, const Quark__SignReport *sign) {
+  if (info->sign) quark__sign_report__free_unpacked(info->sign, NULL);
+  info->sign = sign ? (Quark__SignReport *)qk_control_copy(&sign->base) : NULL;
+}
+
 void qk_engine_info_clear(qk_engine_info_t *info) {
   qk_engine_info_multigrid(info, NULL);
   keep_memory(info, NULL);
   keep_deflation(info, NULL);
+  keep_sign(info, NULL);
   *info = (qk_engine_info_t){.pid = info->pid, .ranks = info->ranks};
 }
 
@@ -72,6 +78,7 @@ const char *qk_engine_info_ready(qk_engine_info_t *info, const qk_settings_t *se
   qk_engine_info_multigrid(info, r->multigrid);
   keep_memory(info, r->memory);
   keep_deflation(info, r->deflation);
+  keep_sign(info, r->sign);
   qk_start_clocks_read(&info->start, r);
   info->loaded = true;
   return NULL;

@@ -28,6 +28,7 @@ typedef struct qk_engine_info {
   Quark__MultigridReport *multigrid; /* NULL: there is none */
   Quark__MemoryReport *memory;
   Quark__DeflationReport *deflation; /* NULL: solves begin with no vectors */
+  Quark__SignReport *sign;           /* NULL: no overlap fermions */
   qk_start_clocks_t start;           /* what load_seconds went on */
 } qk_engine_info_t;
 

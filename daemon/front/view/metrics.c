@@ -176,6 +176,8 @@ VALUE(solving, qk_setup_occupancy(m).solving)
 VALUE(moving, qk_setup_occupancy(m).moving)
 VALUE(idle, qk_setup_occupancy(m).idle)
 VALUE(load_seconds, engine(m)->load_seconds)
+VALUE(sign_square, engine(m)->sign ? engine(m)->sign->square : NAN)
+VALUE(sign_bound, engine(m)->sign ? engine(m)->sign->bound : NAN)
 VALUE(mg_seconds, multigrid(m) ? multigrid(m)->seconds : NAN)
 VALUE(mg_refined, multigrid(m) ? multigrid(m)->refined : NAN)
 VALUE(mg_rebuilt, multigrid(m) ? multigrid(m)->rebuilt : NAN)
@@ -208,6 +210,10 @@ static const struct {
     {"multigrid_refined_total", "", "counter", "Refinements while serving.", mg_refined},
     {"multigrid_rebuilt_total", "", "counter", "Multigrid setups rebuilt while serving.",
      mg_rebuilt},
+    {"sign_square_error", "", "gauge", "|sgn(H)^2 f - f| / |f| of noise, of overlap fermions.",
+     sign_square},
+    {"sign_bound", "", "gauge", "|h| of the first eigenvector of H that is not projected.",
+     sign_bound},
 };
 
 /* Words of parameters may have any printable letter. */

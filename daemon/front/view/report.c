@@ -127,6 +127,7 @@ static void fill_setup(const qk_setup_t *setup, qk_report_t *report) {
   r->load_seconds = e->load_seconds;
   fill_clocks(&e->start, report);
   r->deflation = e->deflation;
+  r->sign = e->sign;
   r->multigrid = e->multigrid;
 }
 

@@ -250,6 +250,9 @@ static void ready(int e, uint8_t how) {
   deflation.vectors = how % 4 ? how : how == 188 ? UINT32_MAX : QK_DEFLATE_MAX;
   deflation.trouble = how % 2 ? "the disk is full" : NULL;
   if (how / 16 % 4 == 3) r.deflation = &deflation;
+  Quark__SignReport sign = QUARK__SIGN_REPORT__INIT;
+  sign.square = how;
+  if (how % 8 == 5) r.sign = &sign;
   m.body_case = QUARK__ENGINE__ENGINE_MESSAGE__BODY_READY;
   m.ready = &r;
   engines[e].how = how;

@@ -246,10 +246,22 @@ def metrics_tell_of_an_engine_that_was_taken_over(case):
 
 
 @tap.test
+def metrics_and_status_tell_of_the_sign_function_of_overlap_fermions(case):
+    name = 'sign_square_error{setup="main"}'
+    with case.daemon(*HTTP, gauge='builtin:fake:sign') as d:
+        assert metrics(d)[name] == 2e-11 and metrics(d)['sign_bound{setup="main"}'] == 0.25
+        s = d.status_when(lambda s: s.state == qk.STATE_READY).setup.sign
+        assert (s.vectors, s.lowest, s.bound, s.fractions, s.order, s.square, s.ginsparg_wilson) == (20, 0.125, 0.25, False, 200, 2e-11, 1e-11), s
+    with case.daemon(*HTTP) as d:
+        assert name not in metrics(d)
+        assert not d.status_when(lambda s: s.state == qk.STATE_READY).setup.HasField('sign')
+
+
+@tap.test
 def the_dashboard_names_metrics_that_exist(case):
     with open(os.path.join(DEPLOY, 'grafana.json'), encoding='utf-8') as f:
         board = json.load(f)
-    with case.daemon(*HTTP, '--solver', 'mg', '--mg-checkpoint', 'off', '--replicas', '2') as d:
+    with case.daemon(*HTTP, '--solver', 'mg', '--mg-checkpoint', 'off', '--replicas', '2', gauge='builtin:fake:sign') as d:
         samples = list(metrics(d))
     source = {'type': 'prometheus', 'uid': '${datasource}'}
     names = {v['name'] for v in board['templating']['list']}

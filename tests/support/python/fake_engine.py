@@ -117,6 +117,8 @@ class FakeEngine:
         self.dims = list(load.dims) or [4, 4, 4, 4]
         self.site_reals = int(words.get('site_reals', 24))
         more = {}
+        if 'sign' in words:
+            more['sign'] = qk.SignReport(vectors=20, lowest=0.125, bound=0.25, fractions=False, order=200, square=2e-11, ginsparg_wilson=1e-11)
         if load.solver == 'mg':
             words = {m.key: m.value for m in load.multigrid}
             levels = [qk.MultigridLevel(dims=self.dims, block=[2, 2, 2, 2], vectors=int(words.get('mg-vectors', 24)), seconds=0.5,
@@ -125,7 +127,7 @@ class FakeEngine:
                                         checkpoint=load.checkpoint or None, checkpoint_writing=how == 'save')
             if load.HasField('evolve_from'):  # the path shows what the front has found
                 report.origin = 'evolved from %s at %s' % (load.evolve_from, load.evolve_path or 'nowhere')
-            more = dict(multigrid=report, memory=qk.MemoryReport(share=[qk.MemoryShare(name='solver', bytes=5)], serving=5, setup=7,
+            more = dict(more, multigrid=report, memory=qk.MemoryReport(share=[qk.MemoryShare(name='solver', bytes=5)], serving=5, setup=7,
                                                                  free=9))
         if load.deflate_from:
             if not os.path.exists(load.deflate_file):

@@ -319,6 +319,16 @@ Test(libquark, eigenvectors_are_listed) {
   quark_close(conn);
 }
 
+Test(libquark, sign_function_of_overlap_is_shown) {
+  quark_connection_t *conn = lq_connect(NULL);
+  quark_report_t report;
+  cr_assert_eq(quark_status(conn, &report, NULL), QUARK_OK);
+  const quark_sign_t *s = &report.setup.sign;
+  cr_expect(s->vectors == 20 && s->lowest == 0.125 && s->bound == 0.25 && !s->fractions &&
+            s->order == 200 && s->square == 1e-11 && s->ginsparg_wilson == 5e-12);
+  quark_close(conn);
+}
+
 Test(libquark, deflation_is_shown) {
   quark_connection_t *conn = lq_connect(NULL);
   quark_report_t report;
