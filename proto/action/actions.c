@@ -202,7 +202,7 @@ static const qk_param_t moebius[] = {
 
 #define STAGGERED_MASS                                                                             \
   {                                                                                                \
-    .key = "mass", .type = QK_PARAM_REAL, .least = 0, .above = true, .most = 1e6, .unit = "1/a",   \
+    .key = "mass", .type = QK_PARAM_REAL, .least = 1e-10, .most = 1e6, .unit = "1/a",              \
     .help = "quark mass m, of the normalisation m + D/2"                                           \
   }
 

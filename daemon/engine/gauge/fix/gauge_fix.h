@@ -15,12 +15,12 @@
  * theta of single time slices, whose V is that of a slice.
  *
  * An iteration visits the even sites, then the odd ones: three SU(2) subgroups, each overrelaxed
- * (Mandula, Ogilvie, Phys. Lett. B 248 (1990) 156). Each iteration begins with another subgroup: on
- * the two diagonal generators, which all three share, three reflections in always the same order
- * leave one direction nearly as it is (docs/decisions.md). The links are left as they are until apply,
- * which computes W once, so that rounding does not pile up. All backends do the same arithmetic,
- * operation by operation: so many iterations give the same bits on any backend and grid of ranks.
- * theta and F are the same to rounding.
+ * (Mandula, Ogilvie, Phys. Lett. B 248 (1990) 156). Each iteration begins with another subgroup:
+ * on the two diagonal generators, which all three share, three reflections in always the same
+ * order leave one direction nearly as it is (docs/decisions.md). The links are left as they are
+ * until apply, which computes W once, so that rounding does not pile up. All backends do the same
+ * arithmetic, operation by operation: so many iterations give the same bits on any backend and
+ * grid of ranks. theta and F are the same to rounding.
  *
  * g is a field of qk_gaugefield_create_sites with the halo of the links. All calls are collective.
  * Errors: those of gaugefield.h; QK_NO_MEMORY.
