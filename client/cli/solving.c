@@ -8,8 +8,8 @@
 enum { QK_OUT_MAX = 4200 };
 enum { IN_FLIGHT = 2, LEAST_BATCH = 12, MOST_BATCH = 256, RETRY_MS = 500, LOOK_MS = 200 };
 
-/* A request under way: sources first .. first + n - 1 of the work, of each mass one after the other:
- * nrhs in all. */
+/* A request under way: sources first .. first + n - 1 of the work, for each mass one after the
+ * other: nrhs in all. */
 typedef struct batch {
   uint64_t request; /* 0: none */
   int64_t first;
