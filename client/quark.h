@@ -295,7 +295,7 @@ typedef struct quark_params {
   const quark_column_t *column; /* generated sources: nrhs of them. Copied by quark_submit */
   const double *mass; /* nmass of them (libquark(3)); 0, the default: that of the setup. Copied */
   uint32_t nmass;
-  const char *vectors;          /* QUARK_VECTOR: the name that columns count in */
+  const char *vectors; /* QUARK_VECTOR: the name that columns count in */
   /* Not by the solver for an RHS that is alone: the solution is then the same function of the
    * source whatever else is solved, to the last bit. Needs a daemon that knows it
    * (QUARK_UNSUPPORTED). */
@@ -315,8 +315,7 @@ typedef struct quark_params {
   quark_file_t source_file; /* QUARK_FILE */
   /* The daemon writes the solutions to this new file, and they cannot be downloaded. An RHS without
    * a solution is written as zeros. Results come when all RHS have ended and the file is complete.
-   * If something is wrong with a file: QUARK_NOT_FOUND, QUARK_DENIED, QUARK_IO_ERROR or
-   * QUARK_BAD_ARGUMENT. */
+   * Errors of a file: QUARK_NOT_FOUND, QUARK_DENIED, QUARK_IO_ERROR, QUARK_BAD_ARGUMENT. */
   quark_file_t sink_file;
   /* Sources and solutions go in parts (quark_join): so many in x, y, z, t; zeros, the default:
    * whole. part: that of this connection itself; -1, the default: none. Not with sink_file. */

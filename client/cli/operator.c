@@ -118,6 +118,20 @@ json_t *ctl_csw_json(double kappa, double csw) {
   return kappa == 0 && csw == 0 ? json_null() : ctl_number(csw);
 }
 
+void ctl_operator_set_mass(double mass, char text[QK_OPERATOR_TEXT]) {
+  char copy[QK_OPERATOR_TEXT], number[QK_REAL_TEXT], why[QK_WHY];
+  const char *action;
+  qk_setting_t setting[QK_VALUES_PARAMS];
+  qk_values_t values;
+  snprintf(copy, sizeof copy, "%s", text);
+  qk_real_text(mass, number);
+  const int n = qk_operator_split(copy, &action, setting);
+  for (int i = 0; i < n; i++)
+    if (strcmp(setting[i].key, "mass") == 0) setting[i].value = number;
+  if (n >= 0 && qk_values_read(&values, action, setting, (size_t)n, why))
+    qk_values_text(&values, QK_TEXT_CANONICAL, text);
+}
+
 void ctl_operator_canonical(const quark_report_t *report, char text[QK_OPERATOR_TEXT]) {
   const char *action = report->setup.action;
   char copy[QUARK_PARAMETER_TEXT], kappa[QK_REAL_TEXT], csw[QK_REAL_TEXT], why[QK_WHY];

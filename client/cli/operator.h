@@ -42,6 +42,8 @@ json_t *ctl_csw_json(double kappa, double csw);
 
 /* Of a report, for files: the canonical text; of an action that this program does not know, what
  * the daemon was given; of an old daemon, that of its kappa and csw. */
+/* Such a text with another mass. */
+void ctl_operator_set_mass(double mass, char text[QK_OPERATOR_TEXT]);
 void ctl_operator_canonical(const quark_report_t *report, char text[QK_OPERATOR_TEXT]);
 /* Whether two such texts say the same operator, to 12 digits of each number. */
 bool ctl_operator_same(const char *a, const char *b);

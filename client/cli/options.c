@@ -40,6 +40,16 @@ static void check_five(const struct argp_state *state, const ctl_solve_options_t
     argp_error(state, "--five-d needs --format=hdf5: SciDAC files have fields of four dimensions");
 }
 
+static void check_masses(const struct argp_state *state, const ctl_solve_options_t *o) {
+  if (o->params.nmass == 0) return;
+  if (!o->can_masses) argp_error(state, "--masses is for propagator and solve");
+  if (o->file.path[0]) argp_error(state, "--masses needs --out: there is a file for each mass");
+  if (o->detach_s) argp_error(state, "--masses and --detach are both given");
+  if (o->params.five_d) argp_error(state, "--masses and --five-d are both given");
+  if (o->params.tol_abs > 0 || o->params.tol_hq > 0)
+    argp_error(state, "--masses: with them there is --tol alone");
+}
+
 /* Sources and sinks use the same smeared links. */
 static void finish(const struct argp_state *state, void *values) {
   ctl_solve_options_t *o = values;
@@ -59,6 +69,7 @@ static void finish(const struct argp_state *state, void *values) {
   if (links.links && !o->params.smear.steps && !o->sink.steps)
     argp_error(state, "--smear-links needs --smear: nothing is smeared");
   check_five(state, o);
+  check_masses(state, o);
   links.alpha = o->sink.alpha;
   links.steps = o->sink.steps;
   o->sink = links;
@@ -148,6 +159,25 @@ static void take_client(const struct argp_state *state, const char *name, char *
   o->has_client = true;
 }
 
+static void take_masses(const struct argp_state *state, const char *name, char *text,
+                        void *values) {
+  ctl_solve_options_t *o = values;
+  uint32_t n = 0;
+  const char *at = text;
+  bool good = true;
+  while (good && *at) {
+    good = n < QK_MASSES_MAX && qk_real_scan(&at, &o->mass[n]) && (!*at || (*at == ',' && at[1]));
+    for (uint32_t i = 0; i < n && good; i++) good = o->mass[i] != o->mass[n];
+    n++;
+    if (good && *at) at++;
+  }
+  if (!good || n == 0)
+    argp_error(state, "--%s=%s: must be 1 to %d different numbers with commas between them", name,
+               text, QK_MASSES_MAX);
+  o->params.mass = o->mass;
+  o->params.nmass = n;
+}
+
 static void take_format(const struct argp_state *state, const char *name, char *text,
                         void *values) {
   ctl_solve_options_t *o = values;
@@ -212,6 +242,10 @@ static const qk_option_row_t rows[] = {
      .help =
          "propagator, sequential, solve, apply: file:PATH[,offset=N] instead of --out; the daemon "
          "writes the fields to this file, in the format of the data channel"},
+    {"masses", QK_OPTION_TAKEN, .form = "M1,M2,...", .take = take_masses,
+     .help = "propagator, solve: of staggered fermions solutions for up to 16 masses in place of "
+             "that of the setup, from one Krylov space; a file each, OUT with _mM1, _mM2, ... "
+             "before its ending"},
     {"five-d", QK_OPTION_FLAG, AT(params.five_d),
      .help = "propagator, solve: of domain wall fermions the solution of M x = b on all slices of "
              "the fifth dimension, and --in of such fields; HDF5 only"},

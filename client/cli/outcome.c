@@ -68,6 +68,10 @@ void ctl_describe_setup(const quark_report_t *r, qk_h5meta_t *meta) {
 static void describe(const ctl_work_t *work, qk_h5meta_t *meta) {
   const quark_report_t *r = &work->report;
   ctl_describe_setup(r, meta);
+  if (!isnan(work->mass)) {
+    meta->mass = work->mass;
+    ctl_operator_set_mass(work->mass, meta->action);
+  }
   if (work->params.five_d) meta->slices = ctl_operator_slices(r);
   snprintf(meta->kind, sizeof meta->kind, "%s", work->kind);
   snprintf(meta->basis, sizeof meta->basis, "%s", quark_basis_name(work->params.basis));
@@ -134,8 +138,7 @@ int ctl_outcome_fits(const ctl_work_t *work) {
   qk_err_t err = {0};
   if (is_filed(work)) return 0;
   describe(work, &meta);
-  if (qk_field_format_check(ctl_work_format(work), work->options->out, &meta, work->nrhs, &err) ==
-      QK_OK)
+  if (qk_field_format_check(ctl_work_format(work), work->out, &meta, work->nrhs, &err) == QK_OK)
     return 0;
   ctl_complain("%s", err.text);
   return EXIT_USAGE;
@@ -151,8 +154,8 @@ int ctl_outcome_open(const ctl_work_t *work, bool ack, ctl_outcome_t *o) {
   if (code) return code;
   describe(work, &meta);
   if (!is_filed(work) &&
-      qk_fieldfile_create(work->options->out, ctl_work_format(work), &meta, ctl_work_bits(work),
-                          work->nrhs, &o->out, &err) != QK_OK)
+      qk_fieldfile_create(work->out, ctl_work_format(work), &meta, ctl_work_bits(work), work->nrhs,
+                          &o->out, &err) != QK_OK)
     return ctl_fail_file(&err);
   o->field_bytes = (size_t)dims[0] * dims[1] * dims[2] * dims[3] * work->report.setup.site_reals *
                    ((size_t)ctl_work_bits(work) / 8);
@@ -160,9 +163,9 @@ int ctl_outcome_open(const ctl_work_t *work, bool ack, ctl_outcome_t *o) {
   qk_wall_init(&o->wall, work->nrhs, (int)dims[3],
                ctl_wall_time(work->column, work->nrhs, work->params.source));
   if (o->out) qk_fieldfile_set_wall(o->out, &o->wall);
-  o->field = malloc(o->field_bytes);
+  o->field = work->in ? malloc(o->field_bytes) : NULL;
   o->result = calloc((size_t)work->nrhs, sizeof *o->result);
-  if (!o->field || !o->result) {
+  if ((work->in && !o->field) || !o->result) {
     ctl_complain("no memory for one field of %zu bytes", o->field_bytes);
     return EXIT_AGAIN;
   }
@@ -217,7 +220,7 @@ static json_t *result_json(const quark_result_t *r) {
 }
 
 static const char *out_of(const ctl_work_t *work) {
-  return is_filed(work) ? work->params.sink_file.path : work->options->out;
+  return is_filed(work) ? work->params.sink_file.path : work->out;
 }
 
 static json_t *clock_json(const ctl_outcome_t *o) {
@@ -232,9 +235,10 @@ static int print_json(const ctl_outcome_t *o, double seconds) {
   for (int64_t i = 0; i < work->nrhs; i++) json_array_append_new(rhs, result_json(&o->result[i]));
   json_t *out = o->any_solution ? json_string(out_of(work)) : json_null();
   const quark_params_t *p = &work->params;
-  return ctl_print(json_pack("{s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "out", out, "source",
-                             work->source, "tolerance", ctl_number(ctl_asked(p->tol)),
-                             "tolerance_abs", ctl_number(ctl_asked(p->tol_abs)), "tolerance_hq",
+  return ctl_print(json_pack("{s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "out", out,
+                             "mass", ctl_number(work->mass), "source", work->source, "tolerance",
+                             ctl_number(ctl_asked(p->tol)), "tolerance_abs",
+                             ctl_number(ctl_asked(p->tol_abs)), "tolerance_hq",
                              ctl_number(ctl_asked(p->tol_hq)), "seconds", ctl_number(seconds),
                              "clocks", clock_json(o), "rhs", rhs, "wall", ctl_wall_json(&o->wall)));
 }
@@ -262,6 +266,7 @@ static void print_text(const ctl_outcome_t *o, double seconds) {
     printf("right-hand side %lld: %s\n", (long long)i, ctl_result_text(r, why));
   }
   ctl_wall_print(&o->wall);
+  if (!isnan(work->mass)) printf("mass %g: ", work->mass);
   printf("%lld of %lld %s, ", (long long)converged, (long long)work->nrhs,
          solves(work) ? "converged" : "done");
   if (solves(work) && !isnan(worst)) printf("largest residual %.3g, ", worst);

@@ -13,6 +13,7 @@
 #include "client/analysis/source.h"
 #include "client/cli/ctl.h"
 #include "client/cli/writer.h"
+#include "proto/limits.h"
 
 /* Options of these commands. */
 typedef struct ctl_solve_options {
@@ -21,13 +22,15 @@ typedef struct ctl_solve_options {
   bool out_optional;         /* set by the command: it may be used without out */
   bool can_detach, can_file; /* set by the command: it has detach_s, file */
   bool can_five;             /* set by the command: it has params.five_d */
+  bool can_masses;           /* set by the command: it has params.mass */
   qk_field_format_t format;  /* of out */
   bool has_format;           /* false: as the name of out says */
   qk_filespec_t file;        /* the daemon writes the solutions there, not to out; path "": none */
   uint64_t detach_s;         /* seconds; 0: waits for the solutions */
   /* tol, tol_abs, tol_hq, max_iter, deadline, priority, dtype, basis, normalisation, flavour,
-   * five_d, smear */
+   * five_d, smear, mass: */
   quark_params_t params;
+  double mass[QK_MASSES_MAX];
   quark_smearing_t sink; /* of commands that also smear sinks; with the links of params.smear */
   bool has_tol, has_dtype, has_basis, progress, has_client;
   uint8_t client[QUARK_CLIENT_ID_BYTES];
@@ -63,7 +66,9 @@ typedef struct ctl_work {
   const char *kind, *source;    /* for the output file: "propagator"; "point:0,0,0,0" */
   const char *sequential;       /* for the output file; NULL: it is not sequential */
   const char *described_source; /* for the output file in place of source; NULL: that */
-  int64_t nrhs;
+  double mass;                  /* for the output file; NaN: that of the setup */
+  const char *out;              /* where that is */
+  int64_t nrhs;                 /* of a mass */
   bool whole;                   /* one request, as the daemon opens its file */
   const quark_column_t *column; /* generated sources: nrhs of them */
   qk_fieldfile_t *in;           /* uploaded sources: the input file */

@@ -10,6 +10,8 @@ int ctl_work_begin(ctl_work_t *work, const ctl_solve_options_t *options) {
   work->options = options;
   work->params = options->params;
   work->described = options->params.smear;
+  work->mass = NAN;
+  work->out = options->out;
   if (options->file.path[0]) {
     work->params.sink_file =
         (quark_file_t){.path = options->file.path, .offset = options->file.offset};
@@ -42,7 +44,7 @@ int ctl_columns(const qk_source_t *source, const char *text, const quark_report_
 
 qk_field_format_t ctl_work_format(const ctl_work_t *work) {
   const ctl_solve_options_t *o = work->options;
-  return o->has_format ? o->format : qk_field_format_of(o->out);
+  return o->has_format ? o->format : qk_field_format_of(work->out);
 }
 
 int ctl_work_bits(const ctl_work_t *work) {

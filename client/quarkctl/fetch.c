@@ -1,5 +1,6 @@
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -131,6 +132,8 @@ static int attach(fetching_t *f) {
   ctl_work_t *work = &f->work;
   const ctl_ticket_t *t = &f->ticket;
   work->options = &f->options->solve;
+  work->mass = NAN;
+  work->out = work->options->out;
   work->kind = t->kind;
   work->source = t->source;
   work->report = t->report;

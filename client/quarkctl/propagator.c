@@ -49,7 +49,7 @@ int ctl_propagator(int argc, char **argv) {
       "Exit codes: 65 a column did not reach the tolerance, 69 no daemon, 75 try again later.";
   options_t o = {0};
   ctl_solve_options_init(&o.solve);
-  o.solve.can_detach = o.solve.can_file = o.solve.can_five = true;
+  o.solve.can_detach = o.solve.can_file = o.solve.can_five = o.solve.can_masses = true;
   qk_options_parse(&table, NULL, about, argc, argv, &o);
   ctl_work_t work;
   quark_column_t *column = NULL;

@@ -47,6 +47,8 @@ static void take_work(const struct argp_state *state, const char *name, char *te
 static void finish(const struct argp_state *state, void *values) {
   const options_t *o = values;
   if (!o->in == !o->text) argp_error(state, "--in or --source is required");
+  if (o->text && o->solve.params.nmass > 0)
+    argp_error(state, "--masses needs --in: the daemon reads a file of --source once");
   if (o->text && o->dataset) argp_error(state, "--dataset is for --in");
   if (o->text && o->solve.params.five_d)
     argp_error(state, "--five-d needs --in: --source=file is for fields of four dimensions");
@@ -200,7 +202,7 @@ int ctl_solve(int argc, char **argv) {
       "later.";
   options_t o = {0};
   ctl_solve_options_init(&o.solve);
-  o.solve.can_detach = o.solve.can_file = o.solve.can_five = true;
+  o.solve.can_detach = o.solve.can_file = o.solve.can_five = o.solve.can_masses = true;
   qk_options_parse(&table, NULL, about, argc, argv, &o);
   return run(&o);
 }

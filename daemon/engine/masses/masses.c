@@ -260,6 +260,15 @@ static qk_status_t go_on(qk_masses_t *m) {
   }
 }
 
+/* After a failure it is over, and what has failed behind the first cause is forgotten with it. */
+static qk_status_t give_up(qk_masses_t *m, qk_status_t status) {
+  if (status == QK_OK) return QK_OK;
+  qk_dev_status(m->dev);
+  for (int i = 0; i < m->parts; i++) drop_part(&m->part[i]);
+  m->over = true;
+  return status;
+}
+
 qk_status_t qk_masses_begin(qk_masses_t *m, double tol, int64_t max_iter) {
   if (!(tol > 0) || !isfinite(tol) || max_iter < 1 || !m->over) return QK_BAD_ARGUMENT;
   m->tol = tol;
@@ -282,7 +291,7 @@ qk_status_t qk_masses_begin(qk_masses_t *m, double tol, int64_t max_iter) {
   if (status != QK_OK) return status;
   m->over = false;
   m->at = -1;
-  return go_on(m);
+  return give_up(m, go_on(m));
 }
 
 /* The ranks may not agree on what one of them lacks. */
@@ -294,10 +303,7 @@ qk_status_t qk_masses_step(qk_masses_t *m, int iterations) {
     end_part(m);
     status = go_on(m);
   }
-  if (status == QK_OK) return QK_OK;
-  drop_part(&m->part[m->at < m->parts ? m->at : 0]);
-  m->over = true;
-  return status;
+  return give_up(m, status);
 }
 
 /* ---- queries --------------------------------------------------------------------------------- */

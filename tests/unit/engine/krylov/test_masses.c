@@ -3,8 +3,10 @@
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "daemon/base/fault.h"
 #include "daemon/base/mem.h"
 #include "daemon/engine/masses/masses.h"
 #include "tests/support/staggered/colours.h"
@@ -19,6 +21,7 @@ typedef struct problem {
   qk_rig_t rig;
   const char *action;
   qk_masses_t *masses;
+  qk_field_t *b;
 } problem_t;
 
 static void open_rig(qk_rig_t *rig, const char *of, double m) {
@@ -231,4 +234,65 @@ Test(masses, refuses_what_is_out_of_range) {
   cr_expect_null(masses);
   rig_close(&wilson);
   rig_close(&rig);
+}
+
+/* ---- failures -------------------------------------------------------------------------------- */
+
+/* A solve, given up at the first failure. */
+static qk_status_t life(problem_t *p) {
+  const qk_masses_params_t params = {
+      .inner = QK_SINGLE, .nrhs = COLUMNS, .n = 2, .mass = {0.2, 0.05}};
+  qk_err_t err = {0};
+  qk_status_t status = qk_masses_create(p->rig.op, p->rig.work, &params, &p->masses, &err);
+  if (status != QK_OK) return status;
+  qk_dev_blas(&p->rig.dev, QK_BLAS_COPY,
+              (qk_blas_args_t){.f = {qk_masses_source(p->masses)->v, p->b->v}});
+  status = qk_dev_status(&p->rig.dev);
+  if (status == QK_OK) status = qk_masses_begin(p->masses, 1e-9, 1000);
+  while (status == QK_OK && !qk_masses_is_over(p->masses)) status = qk_masses_step(p->masses, 5);
+  qk_masses_destroy(p->masses);
+  return status;
+}
+
+/* With passage n of the point failing: as it must, and nothing is left behind. */
+static qk_status_t live(const char *point, int n, qk_status_t expected) {
+  problem_t p = {.action = action[0]};
+  char text[64];
+  open_rig(&p.rig, action[0], 0.3);
+  rig_must(qk_field_create(&p.rig.dev, QK_DOUBLE, COLUMNS, QK_FULL, &p.b), "field", NULL);
+  for (int j = 0; j < COLUMNS; j++) {
+    double complex *b = source(&p.rig, j);
+    colours_import(&p.rig, p.b, j, b);
+    qk_free(b);
+  }
+  qk_work_trim(p.rig.work);
+  const int64_t device = p.rig.dev.ops->allocated(p.rig.dev.ctx), host = qk_mem_bytes();
+  snprintf(text, sizeof text, "%s:%d", point, n);
+  cr_assert_eq(qk_fault_set(text), 0);
+  const qk_status_t status = life(&p);
+  cr_assert_eq(qk_fault_set(NULL), 0);
+  qk_work_trim(p.rig.work);
+  cr_expect(status == QK_OK || status == expected, "%s: %s", text, qk_status_name(status));
+  cr_expect(qk_dev_ok(&p.rig.dev), "%s: a failure that nobody has asked for", text);
+  cr_expect_eq((int64_t)p.rig.dev.ops->allocated(p.rig.dev.ctx), device, "%s: device memory", text);
+  cr_expect_leq(qk_mem_bytes(), host + 4096, "%s: host memory", text); /* handles of work fields */
+  qk_field_destroy(p.b);
+  rig_close(&p.rig);
+  return status;
+}
+
+static void fail_everywhere(const char *point, qk_status_t expected) {
+  qk_status_t status = expected;
+  int n = 0, lives = 0;
+  for (; status != QK_OK && lives < 1000; lives++) {
+    n += 1 + n / 40;
+    status = live(point, n, expected);
+  }
+  cr_expect(status == QK_OK && lives > 10, "%s: %d lives", point, lives);
+}
+
+Test(masses, each_failure_comes_back_and_leaves_nothing) {
+  if (getenv("QK_BACKEND") && strcmp(getenv("QK_BACKEND"), "cpu") != 0)
+    cr_skip_test("a device that failed is lost");
+  fail_everywhere("device-call", QK_DEVICE_ERROR);
 }
