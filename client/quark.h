@@ -433,9 +433,8 @@ typedef struct quark_channel {
 /* A propagator is 12 kept solutions of one request: RHS first + 3 * spin + colour is the column of
  * that source component, in the DeGrand-Rossi basis. */
 typedef struct quark_contraction {
-  uint64_t request_a, request_b; /* request_b 0: both propagators are a */
-  uint32_t first_a, first_b;     /* first_b: only with request_b */
-  uint32_t nchannel, nmomentum;
+  uint64_t request_a, request_b;                  /* request_b 0: both propagators are a */
+  uint32_t first_a, first_b, nchannel, nmomentum; /* first_b: only with request_b */
   const quark_channel_t *channel;
   const int32_t (*momentum)[3]; /* nmomentum 0: zero momentum alone */
   int32_t origin[4];            /* x, y, z, t of the source */

@@ -295,9 +295,7 @@ void qk_channels_evaluate(const qk_channels_t *channels, const double complex *r
     for (int p = 0; p < nmom; p++, out += nt) {
       const double complex *at[POLARISATIONS] = {0};
       for (int k = 0; k < line->count; k++) at[k] = block[k] + (int64_t)p * nt * numbers;
-      if (line->kind == QUARK_CORNER)
-        memcpy(out, at[0], (size_t)nt * sizeof *out);
-      else if (line->kind == QUARK_MESON)
+      if (line->kind == QUARK_MESON || line->kind == QUARK_CORNER) /* the mean of one */
         evaluate_meson(line, at, nt, out);
       else
         evaluate_baryon(line, at[0], nt, phase, out);

@@ -46,7 +46,7 @@ rooms('daemon/engine', {'daemon/comm', 'cuda', 'daemon/base', 'proto'}, {
     'action/staggered': 'action operator gauge/fat gauge lattice',
     'smoother': 'operator lattice',
     'eigen': 'operator lattice',
-    'hadron': 'gauge lattice',
+    'hadron': 'gauge/fat gauge lattice',
     'tool': 'gauge launch lattice',
     'krylov': 'eigen operator lattice',
     'masses': 'krylov operator lattice',

@@ -14,9 +14,10 @@
  *   vectors: slices or flavours of an eigenvector  planes  blocks  numbers
  *   of a state: window  top  best (f64)  order  since  restarts  windows  converged
  *               columns drawn (u64)
- *   version 2, else zeros: vectors of the basis  extents of its aggregates x y z t  based (1: blocks begin with
- *     the basis; 0: a state before there is one)  order, window, top (f64) of the polynomial
- *   colours: vectors are colour vectors (1: 4 components, of which the last one is 0), or spinors (0)
+ *   version 2, else zeros: vectors of the basis  extents of its aggregates x y z t  based (1:
+ *     blocks begin with the basis; 0: a state before there is one)  order, window, top (f64) of the
+ *     polynomial
+ *   colours: of colour vectors (1: 4 components, of which the last one is 0) or of spinors (0)
  *   zeros, and in the last 8 bytes XXH3_64bits of all bytes before
  *
  * Then a table: `numbers` reals (f64; complete: eigenvalue and residual of each vector, of a

@@ -8,9 +8,9 @@
 
 #include "daemon/engine/checkpoint/eigen_header.h"
 
-/* Floats of this rank's part of a block: [plane][vector][site][column][12, of colour
- * vectors 4, of a Laplacian 3][re, im], sites of the local lattice, or the even ones, lexicographic; of one of coefficients:
- * [plane][aggregate][column][number][re, im]. Not collective. */
+/* Floats of this rank's part of a block: [plane][vector][site][column][12, of colour vectors 4, of
+ * a Laplacian 3][re, im], sites of the local lattice, or the even ones, lexicographic; of one of
+ * coefficients: [plane][aggregate][column][number][re, im]. Not collective. */
 int64_t qk_eigen_part_floats(const qk_geom_t *geom, const qk_eigen_header_t *h, int block);
 
 /* Between a flat block (flat.h) of eight vectors and its part in host memory; fields in single, or

@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "daemon/base/mem.h"
-#include "daemon/engine/gauge/behind_links.h"
+#include "daemon/engine/gauge/fat/behind_links.h"
 #include "daemon/engine/lattice/halo.h"
 #include "proto/limits.h"
 

@@ -68,17 +68,27 @@ static double complex number(qk_colour_part_t p, int64_t i) {
   return p.is_double ? d[2 * i] + I * d[2 * i + 1] : (double)f[2 * i] + I * (double)f[2 * i + 1];
 }
 
+/* Local x, y, z, t of a corner. */
+static void corner_at(const qk_local_nucleon_t *n, size_t corner, int x[4]) {
+  const int *l = n->geom->lat.l;
+  int rest = (int)corner;
+  for (int mu = 0; mu < 3; mu++) {
+    x[mu] = first(n, mu) + 2 * (rest % (l[mu] / 2));
+    rest /= l[mu] / 2;
+  }
+  x[3] = rest;
+}
+
 static void take(const qk_local_nucleon_t *n, int column, qk_colour_part_t from,
                  double complex *to) {
   const int *l = n->geom->lat.l;
-  for (int t = 0; t < l[3]; t++)
-    for (int z = first(n, 2); z < l[2]; z += 2)
-      for (int y = first(n, 1); y < l[1]; y += 2)
-        for (int x = first(n, 0); x < l[0]; x += 2, to += MATRIX) {
-          const int64_t site = x + (int64_t)l[0] * (y + (int64_t)l[1] * (z + (int64_t)l[2] * t));
-          for (int c = 0; c < COLOURS; c++)
-            to[COLOURS * column + c] = number(from, COLOURS * site + c);
-        }
+  for (size_t i = 0; i < n->corners; i++, to += MATRIX) {
+    int x[4];
+    corner_at(n, i, x);
+    const int64_t site =
+        x[0] + (int64_t)l[0] * (x[1] + (int64_t)l[1] * (x[2] + (int64_t)l[2] * x[3]));
+    for (int c = 0; c < COLOURS; c++) to[COLOURS * column + c] = number(from, COLOURS * site + c);
+  }
 }
 
 void qk_local_nucleon_add(qk_local_nucleon_t *n, int column, qk_colour_part_t a,
@@ -102,13 +112,14 @@ static double complex contract(const double complex *a, const double complex *b)
          3;
 }
 
-/* Corner number `at` at local x, y, z, t. */
-static void add_corner(qk_local_nucleon_t *n, size_t at, const int x[4]) {
+static void add_corner(qk_local_nucleon_t *n, size_t corner) {
   const qk_lattice_t *lat = &n->geom->lat;
   const int *l = lat->l, total = lat->global[3];
+  const double complex *b = n->part[1] ? n->part[1] + corner * MATRIX : NULL;
+  const double complex value = contract(n->part[0] + corner * MATRIX, b);
+  int x[4];
+  corner_at(n, corner, x);
   const int t = (lat->offset[3] + x[3] - n->origin[3] + total) % total;
-  const double complex value =
-      contract(n->part[0] + at * MATRIX, n->part[1] ? n->part[1] + at * MATRIX : NULL);
   for (int k = 0; k < n->nmom; k++) {
     const double complex *p = n->phase + (size_t)k * phase_count(lat);
     n->sum[(size_t)k * (size_t)total + (size_t)t] +=
@@ -116,20 +127,11 @@ static void add_corner(qk_local_nucleon_t *n, size_t at, const int x[4]) {
   }
 }
 
-static void add_corners(qk_local_nucleon_t *n) {
-  const int *l = n->geom->lat.l;
-  size_t at = 0;
-  for (int t = 0; t < l[3]; t++)
-    for (int z = first(n, 2); z < l[2]; z += 2)
-      for (int y = first(n, 1); y < l[1]; y += 2)
-        for (int x = first(n, 0); x < l[0]; x += 2) add_corner(n, at++, (const int[4]){x, y, z, t});
-}
-
 qk_status_t qk_local_nucleon_end(qk_local_nucleon_t *n, const double phase_t[2], double *out) {
   const int total = n->geom->global[3], numbers = n->nmom * total;
   const double complex edge = phase_t[0] + I * phase_t[1], one = edge == 0 ? 1 : edge;
   const int odd = (n->origin[0] + n->origin[1] + n->origin[2]) & 1;
-  add_corners(n);
+  for (size_t i = 0; i < n->corners; i++) add_corner(n, i);
   const qk_status_t status = qk_comm_sum(n->geom->comm, (double *)n->sum, 2 * numbers);
   if (status != QK_OK) return status;
   for (int i = 0; i < numbers; i++) {

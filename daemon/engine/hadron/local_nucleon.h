@@ -10,7 +10,8 @@
  * determinants. t counts from x0 modulo T. s = (-1)^(x0 + y0 + z0), of the signs that translations
  * take along (zeta of Golterman and Smit, with the eta of action/staggered), and a factor phase_t^3
  * at times beyond the edge of the lattice make it the same wherever the source is. Sums are in
- * double, in a fixed order, over the global lattice, the same on all ranks. Errors: QK_NO_MEMORY, QK_COMM_ERROR.
+ * double, in a fixed order, over the global lattice, the same on all ranks. Errors: QK_NO_MEMORY,
+ * QK_COMM_ERROR.
  */
 #ifndef QK_ENGINE_LOCAL_NUCLEON_H
 #define QK_ENGINE_LOCAL_NUCLEON_H

@@ -380,7 +380,8 @@ static qk_status_t contract_colours(qk_correlator_t *r, qk_tick_fn *tick, void *
     tick(arg);
     status = add_colours(r, i, err);
   }
-  if (status == QK_OK) status = end_colours(r, err);
+  if (status != QK_OK) return status;
+  status = end_colours(r, err);
   if (status != QK_OK) return status;
   status = judge_numbers(r, &most, err);
   return status == QK_OK ? qk_object_write(r->port->wire, &r->out, r->numbers, err) : status;

@@ -14,7 +14,8 @@ qk_status_t qk_deflate_file_count(const qk_geom_t *geom, const char *path, int *
                                   qk_coherent_cut_t *cut, qk_err_t *err);
 
 /* The n lowest vectors, in single; own: of a file that write has made of n, else of any that has as
- * many of this operator, or of one on colour vectors that has another mass. Destroy *eigen with qk_eigen_destroy. */
+ * many of this operator, or of one on colour vectors that has another mass. Destroy *eigen with
+ * qk_eigen_destroy. */
 qk_status_t qk_deflate_file_read(qk_operator_t *op, const char *path,
                                  const qk_mg_identity_t *identity, int n, bool own,
                                  qk_eigen_t **eigen, qk_err_t *err);

@@ -4,7 +4,7 @@
 
 #include "daemon/base/assert.h"
 #include "daemon/base/mem.h"
-#include "daemon/engine/gauge/behind_links.h"
+#include "daemon/engine/gauge/fat/behind_links.h"
 
 /* ---- one pass -------------------------------------------------------------------------------- */
 

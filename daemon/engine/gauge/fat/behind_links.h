@@ -1,6 +1,7 @@
 /*
- * behind_links.h: links of the hop of colour vectors (cuda/stag_ops.h) that begin on the rank behind
- * and lead to this one. Collective. Errors are noted on the device: QK_DEVICE_ERROR, QK_COMM_ERROR.
+ * behind_links.h: links of the hop of colour vectors (cuda/stag_ops.h) that begin on the rank
+ * behind and lead to this one. Collective. Errors are noted on the device: QK_DEVICE_ERROR,
+ * QK_COMM_ERROR.
  */
 #ifndef QK_ENGINE_BEHIND_LINKS_H
 #define QK_ENGINE_BEHIND_LINKS_H

@@ -1,4 +1,4 @@
-#include "daemon/engine/gauge/behind_links.h"
+#include "daemon/engine/gauge/fat/behind_links.h"
 
 /* The last slices of each rank, packed where those of the rank behind will stand, change places. */
 void qk_behind_links(const qk_device_t *dev, const qk_links_t *links, int reach, int mu,
