@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "daemon/base/assert.h"
+#include "daemon/engine/action/eo_masses.h"
 #include "daemon/engine/action/links.h"
 #include "daemon/engine/action/open.h"
 
@@ -115,8 +116,11 @@ qk_status_t qk_action_create(const qk_action_t *action, const qk_device_t *dev, 
                              qk_operator_t **op, qk_err_t *err) {
   qk_status_t status = check(action, dev->geom, params, err);
   if (status != QK_OK) return status;
-  const qk_operator_t described = {
-      .action = action->name, .adjoint = action->adjoint, .chirality = action->chirality};
+  const qk_operator_t described = {.action = action->name,
+                                   .adjoint = action->adjoint,
+                                   .chirality = action->chirality,
+                                   .masses =
+                                       action->adjoint == QK_ADJOINT_ANTI ? &qk_eo_masses : NULL};
   qk_action_in_t in = {.dev = dev, .params = params, .links = links};
   qk_eo_parts_t parts = {.twist = qk_action_twist(action, &params->values),
                          .stencil = action->stencil};

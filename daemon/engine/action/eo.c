@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "daemon/base/mem.h"
-#include "daemon/engine/action/eo_masses.h"
 #include "daemon/engine/lattice/halo.h"
 
 enum { HOP_FLOPS = 1320 }; /* with the sum of its eight terms, per site */
@@ -413,7 +412,7 @@ qk_status_t qk_eo_create(const qk_device_t *dev, qk_work_t *work, const qk_opera
                           .system = QK_EVEN,
                           .adjoint = description->adjoint,
                           .chirality = description->chirality,
-                          .masses = description->adjoint == QK_ADJOINT_ANTI ? &qk_eo_masses : NULL,
+                          .masses = description->masses,
                           .twist = parts->twist,
                           .flavours = &e->flavours,
                           .dev = dev,

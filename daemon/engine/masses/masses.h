@@ -18,7 +18,7 @@
 #ifndef QK_ENGINE_MASSES_H
 #define QK_ENGINE_MASSES_H
 
-#include "daemon/engine/krylov/multishift.h"
+#include "daemon/engine/krylov/multishift/multishift.h"
 #include "proto/limits.h"
 
 typedef struct qk_masses_params {

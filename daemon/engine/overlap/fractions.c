@@ -4,7 +4,7 @@
 
 #include "daemon/base/log.h"
 #include "daemon/base/mem.h"
-#include "daemon/engine/krylov/multishift.h"
+#include "daemon/engine/krylov/multishift/multishift.h"
 #include "daemon/engine/lattice/scalars.h"
 
 enum { ITERATIONS = 20000 };

@@ -169,7 +169,7 @@ static qk_status_t make_block(qk_inflight_t *inflight, int first, qk_err_t *err)
 /* All that wait with this source, or the whole of the block, end with the verdict. */
 static void refuse(qk_inflight_t *inflight, const qk_fill_t *like, uint64_t family,
                    const qk_err_t *verdict) {
-  for (int i = 0; i < qk_inflight_count(inflight); i++) {
+  for (int i = 0; i < qk_loaded_inflight(inflight->setup); i++) {
     const qk_inflight_entry_t *entry = &inflight->entry[i];
     if (waits(entry) && agree(&entry->fill, like) && (family == 0 || entry->fill.family == family))
       qk_entry_refuse(inflight, i, verdict);
@@ -229,7 +229,7 @@ static qk_status_t make_sources(qk_inflight_t *inflight, const qk_fill_t *like, 
 static bool enter(qk_inflight_t *inflight, const qk_fill_t *like) {
   const block_t *b = inflight->masses;
   bool any = false;
-  for (int i = 0; i < qk_inflight_count(inflight); i++) {
+  for (int i = 0; i < qk_loaded_inflight(inflight->setup); i++) {
     qk_inflight_entry_t *entry = &inflight->entry[i];
     if (!is_in(b, like, entry)) continue;
     qk_entry_leave_queue(inflight, i);
@@ -245,7 +245,7 @@ static bool enter(qk_inflight_t *inflight, const qk_fill_t *like) {
 
 /* What is left behind for want of room begins its family anew. */
 static void lead_all(qk_inflight_t *inflight) {
-  for (int i = 0; i < qk_inflight_count(inflight); i++)
+  for (int i = 0; i < qk_loaded_inflight(inflight->setup); i++)
     if (waits(&inflight->entry[i])) qk_mass_block_lead(inflight, inflight->entry[i].fill.family);
 }
 
@@ -284,7 +284,7 @@ static bool is_of_block(const qk_inflight_entry_t *entry) {
 }
 
 static bool any_left(const qk_inflight_t *inflight) {
-  for (int i = 0; i < qk_inflight_count(inflight); i++)
+  for (int i = 0; i < qk_loaded_inflight(inflight->setup); i++)
     if (is_of_block(&inflight->entry[i])) return true;
   return false;
 }
@@ -295,7 +295,7 @@ bool qk_mass_block_runs(const qk_inflight_t *inflight) {
 
 static void show(qk_inflight_t *inflight) {
   const block_t *b = inflight->masses;
-  for (int i = 0; i < qk_inflight_count(inflight); i++) {
+  for (int i = 0; i < qk_loaded_inflight(inflight->setup); i++) {
     qk_inflight_entry_t *entry = &inflight->entry[i];
     if (!is_of_block(entry)) continue;
     entry->shown.iterations = qk_masses_iterations(b->solver);
@@ -305,7 +305,7 @@ static void show(qk_inflight_t *inflight) {
 
 /* Want of room, the same on all ranks, ends the block alone. */
 static void give_up(qk_inflight_t *inflight, const qk_err_t *why) {
-  for (int i = 0; i < qk_inflight_count(inflight); i++)
+  for (int i = 0; i < qk_loaded_inflight(inflight->setup); i++)
     if (is_of_block(&inflight->entry[i])) qk_entry_refuse(inflight, i, why);
   qk_mass_block_drop(inflight);
 }
@@ -381,7 +381,7 @@ static qk_status_t end_one(qk_inflight_t *inflight, int i, qk_err_t *err) {
 qk_status_t qk_mass_block_leave(qk_inflight_t *inflight, qk_err_t *err) {
   qk_status_t status = QK_OK;
   if (!inflight->masses || qk_mass_block_runs(inflight)) return QK_OK;
-  for (int i = 0; i < qk_inflight_count(inflight) && status == QK_OK; i++) {
+  for (int i = 0; i < qk_loaded_inflight(inflight->setup) && status == QK_OK; i++) {
     const qk_inflight_entry_t *entry = &inflight->entry[i];
     if (!is_of_block(entry)) continue;
     const bool needs = qk_entry_needs_buffer(inflight, entry, true);

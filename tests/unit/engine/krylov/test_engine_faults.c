@@ -2,7 +2,7 @@
  * Every allocation and every device call of setting up an operator, solving, and cancelling fails
  * once: each failure comes back as its status and nothing stays behind.
  */
-#include "daemon/engine/krylov/multishift.h"
+#include "daemon/engine/krylov/multishift/multishift.h"
 #include "tests/support/faults.h"
 #include "tests/support/values.h"
 

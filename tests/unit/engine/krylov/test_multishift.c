@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "daemon/base/mem.h"
-#include "daemon/engine/krylov/multishift.h"
+#include "daemon/engine/krylov/multishift/multishift.h"
 #include "daemon/engine/lattice/scalars.h"
 #include "tests/support/dense.h"
 #include "tests/unit/engine/krylov/solver_kit.h"

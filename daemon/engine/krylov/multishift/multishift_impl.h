@@ -4,7 +4,7 @@
 #ifndef QK_ENGINE_MULTISHIFT_IMPL_H
 #define QK_ENGINE_MULTISHIFT_IMPL_H
 
-#include "daemon/engine/krylov/multishift.h"
+#include "daemon/engine/krylov/multishift/multishift.h"
 #include "daemon/engine/lattice/scalars.h"
 
 /* Scalars; factors of r and of shifts. */

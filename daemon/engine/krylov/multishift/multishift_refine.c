@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "daemon/engine/krylov/multishift_impl.h"
+#include "daemon/engine/krylov/multishift/multishift_impl.h"
 
 enum { STALLS = 3 };
 
