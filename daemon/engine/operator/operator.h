@@ -193,7 +193,7 @@ struct qk_operator {
    * right-hand side (geom.h: inner): an operator on one of them; NULL: the operator itself. */
   qk_operator_t *base;
   const qk_masses_ops_t *masses; /* NULL: it is solved for its own mass alone */
-  const qk_sign_health_t *sign; /* of overlap fermions; NULL: there is none */
+  const qk_sign_health_t *sign;  /* of overlap fermions; NULL: there is none */
   bool open; /* an open boundary in t: fields that are 0 on t = 0 and T-1 stay so, others have no
                 meaning (action/open.h) */
   int64_t applications[QK_PRECS];   /* M or Mhat applied so far, by precision */
