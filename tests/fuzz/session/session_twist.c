@@ -3,6 +3,8 @@
 #include <math.h>
 #include <stdbool.h>
 
+#include "proto/limits.h"
+
 static void set_deadline(Quark__Submit *s, uint64_t ms) {
   s->has_deadline_ms = true;
   s->deadline_ms = ms;
@@ -84,6 +86,16 @@ static bool twist_work(Quark__Submit *s, uint8_t how) {
   }
 }
 
+/* One mass, two, one too many, or one twice. */
+static void set_masses(Quark__Submit *s, uint8_t how) {
+  static double mass[QK_MASSES_MAX + 1], twice[] = {0.1, 0.1};
+  static const size_t count[] = {1, 2, QK_MASSES_MAX + 1, 2};
+  for (int i = 0; i <= QK_MASSES_MAX; i++) mass[i] = 0.1 + 0.01 * i;
+  s->n_masses = count[how / 64];
+  s->masses = how / 64 == 3 ? twice : mass;
+  s->n_column /= s->n_masses;
+}
+
 void client_twist(Quark__Submit *s, uint8_t how) {
   if (twist_limit(s, how % 64) || twist_work(s, how)) return;
   switch (how % 64) {
@@ -132,6 +144,9 @@ void client_twist(Quark__Submit *s, uint8_t how) {
     break;
   case 28: /* no action here has five dimensions */
     s->has_five_d = s->five_d = true;
+    break;
+  case 33:
+    set_masses(s, how);
     break;
   case 20:
     s->n_column = s->n_column > 0 ? s->n_column - 1 : 0;
