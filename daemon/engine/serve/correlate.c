@@ -19,6 +19,7 @@ struct qk_correlator {
   qk_local_mesons_t *mesons;   /* of colour vectors, in their place */
   qk_local_nucleon_t *nucleon; /* likewise, if it is asked for */
   void *beside;                /* and a part of the other propagator */
+  double largest[2];           /* number of each propagator of colour vectors, on this rank */
   bool busy;                   /* what follows is of the one under way */
   qk_correlate_t what;
   qk_object_t out;
@@ -136,6 +137,7 @@ static qk_status_t make_mesons(qk_correlator_t *r, qk_err_t *err) {
   const qk_geom_t *geom = &r->setup->geom;
   bool nucleon = false;
   for (int i = 0; i < what->nchannel; i++) nucleon |= what->channel[i].kind == QK_CHANNEL_CORNER;
+  r->largest[0] = r->largest[1] = 0;
   qk_status_t status =
       qk_local_mesons_create(geom, what->nmom, what->mom, what->origin, &r->mesons);
   if (status == QK_OK && nucleon)
@@ -331,6 +333,16 @@ static qk_status_t take_part(qk_correlator_t *r, int propagator, int column, qk_
                    r->port->part, err);
 }
 
+/* Numbers of single precision have products that a double holds. */
+static void note_largest(qk_correlator_t *r, int propagator, const qk_colour_part_t *part) {
+  const double *v = part->data;
+  const size_t n = qk_wire_part_bytes(r->port->wire, true) / sizeof *v;
+  double *most = &r->largest[propagator];
+  if (!part->is_double) *most = INFINITY;
+  for (size_t i = 0; i < n && part->is_double; i++)
+    if (fabs(v[i]) > *most) *most = fabs(v[i]);
+}
+
 static qk_status_t add_colours(qk_correlator_t *r, int column, qk_err_t *err) {
   qk_colour_part_t a, b;
   if (has_two(&r->what)) {
@@ -338,9 +350,11 @@ static qk_status_t add_colours(qk_correlator_t *r, int column, qk_err_t *err) {
     if (status != QK_OK) return status;
     memcpy(r->beside, b.data, qk_wire_part_bytes(r->port->wire, b.is_double));
     b.data = r->beside;
+    note_largest(r, 1, &b);
   }
   const qk_status_t status = take_part(r, 0, column, &a, err);
   if (status != QK_OK) return status;
+  note_largest(r, 0, &a);
   if (!has_two(&r->what)) b = a;
   qk_local_mesons_add(r->mesons, a, b);
   if (r->nucleon) qk_local_nucleon_add(r->nucleon, column, a, b);
@@ -370,11 +384,23 @@ static qk_status_t end_colours(qk_correlator_t *r, qk_err_t *err) {
 }
 
 static qk_status_t judge_numbers(const qk_correlator_t *r, double *most, qk_err_t *err);
+static qk_status_t judge_product(const qk_correlator_t *r, const double size[2], double most,
+                                 qk_err_t *err);
+
+/* As judge does for spinors. Collective. */
+static qk_status_t judge_colours(qk_correlator_t *r, qk_err_t *err) {
+  double most, size[2];
+  qk_status_t status = qk_comm_max(r->setup->geom.comm, r->largest, 2);
+  if (status != QK_OK) return qk_fail(err, status, "the ranks could not compare propagators");
+  status = judge_numbers(r, &most, err);
+  if (status != QK_OK || most > DBL_MIN / DBL_EPSILON) return status;
+  for (int i = 0; i < 2; i++) size[i] = log2(r->largest[i]);
+  return judge_product(r, size, most, err);
+}
 
 static qk_status_t contract_colours(qk_correlator_t *r, qk_tick_fn *tick, void *arg,
                                     qk_err_t *err) {
   const qk_correlate_t *what = &r->what;
-  double most;
   qk_status_t status = what->sink.steps > 0 ? smear_colours(r, tick, arg, err) : QK_OK;
   for (int i = 0; i < QK_COLOUR_COLUMNS && status == QK_OK; i++) {
     tick(arg);
@@ -383,7 +409,7 @@ static qk_status_t contract_colours(qk_correlator_t *r, qk_tick_fn *tick, void *
   if (status != QK_OK) return status;
   status = end_colours(r, err);
   if (status != QK_OK) return status;
-  status = judge_numbers(r, &most, err);
+  status = judge_colours(r, err);
   return status == QK_OK ? qk_object_write(r->port->wire, &r->out, r->numbers, err) : status;
 }
 
@@ -439,16 +465,11 @@ static qk_status_t find_size(const qk_correlator_t *r, const qk_field_t *field, 
   return status;
 }
 
-/* Correlators that are next to nothing: products of propagators that are not, or of what is zero.
- * Those of single precision cannot be as small. */
-static qk_status_t judge_small(const qk_correlator_t *r, double most, qk_err_t *err) {
+/* size: log2 of each propagator; -Inf: zero, Inf: not small. */
+static qk_status_t judge_product(const qk_correlator_t *r, const double size[2], double most,
+                                 qk_err_t *err) {
   const qk_correlate_t *what = &r->what;
-  double size[2], product, factors = 2;
-  if (r->field[0]->v.prec != QK_DOUBLE) return QK_OK;
-  for (int i = 0; i < propagators(r); i++) {
-    qk_status_t status = find_size(r, r->field[i], &size[i]);
-    if (status != QK_OK) return status;
-  }
+  double product, factors = 2;
   for (int i = 0; i < what->nchannel; i++)
     if (what->channel[i].kind != QK_CHANNEL_MESON) factors = 3;
   product = factors / 2 * (size[0] + size[has_two(what) ? 1 : 0]);
@@ -458,6 +479,18 @@ static qk_status_t judge_small(const qk_correlator_t *r, double most, qk_err_t *
       "the correlators are too small for f64: at most %.3g, although their propagators are "
       "not 0; scale the sources up",
       most);
+}
+
+/* Correlators that are next to nothing: products of propagators that are not, or of what is zero.
+ * Those of single precision cannot be as small. */
+static qk_status_t judge_small(const qk_correlator_t *r, double most, qk_err_t *err) {
+  double size[2];
+  if (r->field[0]->v.prec != QK_DOUBLE) return QK_OK;
+  for (int i = 0; i < propagators(r); i++) {
+    qk_status_t status = find_size(r, r->field[i], &size[i]);
+    if (status != QK_OK) return status;
+  }
+  return judge_product(r, size, most, err);
 }
 
 /* Products of numbers that a double holds may be none. */

@@ -134,6 +134,19 @@ def hadrons_are_the_same_wherever_the_source_is(case):
             assert np.abs(one - two).max() < 1e-10 * np.abs(one).max(), (one, two)
 
 
+@tap.test
+def correlators_that_a_double_cannot_hold_are_refused(case):
+    with case.daemon() as d, Client(d) as c:
+        for scale, said in (1e-170, 'too small for f64'), (1e-120, ''), (0, ''):
+            fields = [scale * case.point(i) for i in range(3)]
+            a = c.submit(3, tol=1e-10, sink=qk.SINK_KEEP)
+            c.upload(a, fields)
+            assert all(r.status == 0 for r in c.results(3))
+            c.contract(a.request, channel=[qk.Channel(kind=qk.CHANNEL_MESON, sink=15, source=15)], origin=[0, 0, 0, 0])
+            r = c.expect('result')
+            assert said in r.text and bool(r.status) == bool(said), (scale, r)
+
+
 def smeared(case, x, alpha, steps):
     """(x + alpha sum_j [U_j(n) x(n+j) + U_j(n-j)^+ x(n-j)]) / (1 + 6 alpha), j = x, y, z, `steps` times: without signs."""
     x = case.field(x)
