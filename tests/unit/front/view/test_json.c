@@ -49,7 +49,7 @@ Test(json, holds_every_kind_of_field) {
       "\"origin\":null,\"origin_trouble\":null},"
       "\"action\":null,\"parameter\":[],\"site_reals\":null,\"columns\":null,\"checksum_ignored\":"
       "null,\"clock\":[],\"eigen\":[],\"deflation\":null,\"deflate\":null,"
-      "\"deflate_from\":null,\"fix_gauge\":null}");
+      "\"deflate_from\":null,\"fix_gauge\":null,\"sign\":null}");
   free(text);
   json_decref(o);
 }
