@@ -125,11 +125,11 @@ fi
 tests=(test_kernels_hop test_kernels_hop_masks test_kernels_local test_kernels_diag_exp test_kernels_gauge test_kernels_blas test_kernels_multi
   test_kernels_columns test_kernels_vector_block test_kernels_coherent test_kernels_coarse_fields test_kernels_gcr test_kernels_cagcr test_kernels_ratios
   test_kernels_coarse test_kernels_transfer test_kernels_aggregates test_kernels_mg_setup
-  test_kernels_fifth test_kernels_smear test_kernels_fix test_kernels_paths test_kernels_project test_kernels_device
-  test_conformance_operators test_field test_halo test_smear test_fat_links test_gaugefield test_gauge_fix test_evolve test_operator test_solver
+  test_kernels_fifth test_kernels_stag test_kernels_smear test_kernels_fix test_kernels_paths test_kernels_project test_kernels_device
+  test_conformance_operators test_field test_halo test_smear test_fat_links test_staggered test_overlap test_overlap_system test_gaugefield test_gauge_fix test_evolve test_operator test_solver
   test_engine_faults test_mg_faults
   test_smoother test_galerkin test_multigrid_setup test_cycle test_flavours test_doublet test_lanczos test_compressed test_laplacian test_projector test_mg_file test_mg_evolve test_setup test_plan
-  test_mixed test_reference test_peers test_contract test_correlators test_chroma)
+  test_mixed test_reference test_peers test_contract test_correlators test_chroma test_staggered_accuracy test_improved)
 for name in "${tests[@]}"; do
   path=$(program "$name")
   if [ -z "$path" ]; then
@@ -231,6 +231,7 @@ bench_evolve=$(program bench_evolve)
 bench_smear=$(program bench_smear)
 bench_contract=$(program bench_contract)
 bench_project=$(program bench_project)
+bench_stag=$(program bench_stag)
 bench_mg_setup=$(program bench_mg_setup)
 bench_mg=$(program bench_mg)
 sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer 2>/dev/null)
@@ -296,7 +297,7 @@ if [ -n "$sanitizer" ]; then
         --error-exitcode 9 "$path" --jobs 1 --filter "$suite/reads_ghosts_*_in_all_directions"
     fi
   done
-  for suite in coarse transfer aggregates vector_block coherent gcr cagcr ratios local diag_exp fifth project; do
+  for suite in coarse transfer aggregates vector_block coherent gcr cagcr ratios local diag_exp fifth project fix paths stag; do
     path=$(program test_kernels_$suite)
     if [ -n "$path" ]; then
       check "memcheck $suite" "$sanitizer" --target-processes all --tool memcheck --error-exitcode 9 \
@@ -336,6 +337,7 @@ if [ $quick = 0 ]; then
   if [ -n "$bench_smear" ]; then "$bench_smear" --backend cuda || failed=1; fi
   if [ -n "$bench_contract" ]; then "$bench_contract" --backend cuda || failed=1; fi
   if [ -n "$bench_project" ]; then "$bench_project" --backend cuda || failed=1; fi
+  if [ -n "$bench_stag" ]; then "$bench_stag" --backend cuda || failed=1; fi
   if [ -n "$bench_mg_setup" ]; then "$bench_mg_setup" --backend cuda || failed=1; fi
   bench_coarse=$(program bench_coarse)
   if [ -n "$bench_coarse" ]; then "$bench_coarse" --backend cuda --seconds 0.05 || failed=1; fi

@@ -56,13 +56,8 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
   else if (key == PRECISION)
     o->precisions = arg;
   else if (key == 'b') {
-    o->nbatch = 0;
-    for (char *p = arg; *p && o->nbatch < 8; p += *p == ',') {
-      int n = (int)strtol(p, &p, 10);
-      if (n < 1 || n > QK_MAX_RHS || (*p && *p != ','))
-        argp_error(state, "batch sizes: 1 to %d", QK_MAX_RHS);
-      o->batch[o->nbatch++] = n;
-    }
+    o->nbatch = rig_batches(arg, QK_MAX_RHS, o->batch);
+    if (o->nbatch == 0) argp_error(state, "batch sizes: 1 to %d", QK_MAX_RHS);
   } else
     return ARGP_ERR_UNKNOWN;
   return 0;

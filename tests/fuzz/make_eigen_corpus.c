@@ -48,6 +48,9 @@ int main(int argc, char **argv) {
   if (argc != 2) return 64;
   mkdir(argv[1], 0777);
   save(argv[1], "complete", &h);
+  h.colours = true;
+  save(argv[1], "colours", &h);
+  h.colours = false;
   h.full = true;
   h.problem.kind = 1;
   save(argv[1], "gamma5", &h);

@@ -157,6 +157,16 @@ qk_comm_t *rig_ranks(int *argc, char ***argv, int first) {
   return comm;
 }
 
+int rig_batches(const char *text, int most, int batch[8]) {
+  int count = 0;
+  for (char *p = (char *)text; *p && count < 8; p += *p == ',') {
+    const long n = strtol(p, &p, 10);
+    if (n < 1 || n > most || (*p && *p != ',')) return 0;
+    batch[count++] = (int)n;
+  }
+  return count;
+}
+
 void rig_open(qk_rig_t *rig, qk_comm_t *comm, const char *gauge, const int dims[4]) {
   qk_err_t err = {0};
   *rig = (qk_rig_t){.comm = comm};

@@ -28,6 +28,9 @@ typedef struct qk_rig {
 
 /* MPI on the grid of four arguments from argv[first] on; NULL: they are not there. */
 qk_comm_t *rig_ranks(int *argc, char ***argv, int first);
+/* "N,N,..." of a benchmark's command line, each 1 to `most`, at most 8 of them into batch; returns
+ * how many there are, 0 if the text is none of that. */
+int rig_batches(const char *text, int most, int batch[8]);
 /* comm NULL: one rank; else taken, with its grid set. dims: for files that do
  * not hold them, or NULL. */
 void rig_open(qk_rig_t *rig, qk_comm_t *comm, const char *gauge, const int dims[4]);

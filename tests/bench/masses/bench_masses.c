@@ -25,6 +25,7 @@ typedef struct options {
 static const char *const precision[] = {"double", "single"};
 
 enum { ACTION = 256, PRECISION, MASSES };
+enum { MOST = 12 }; /* sources of a batch */
 
 static const struct argp_option table[] = {
     {"gauge", 'g', "FILE", 0, "gauge file or builtin:... (default builtin:weak:8x8x8x16:1)", 0},
@@ -51,12 +52,8 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     for (char *p = arg; *p && o->nmass < QK_MASSES_MAX; p += *p == ',')
       o->mass[o->nmass++] = strtod(p, &p);
   } else if (key == 'b') {
-    o->nbatch = 0;
-    for (char *p = arg; *p && o->nbatch < 8; p += *p == ',') {
-      const int n = (int)strtol(p, &p, 10);
-      if (n < 1 || n > 12) argp_error(state, "batch sizes are 1 to 12");
-      o->batch[o->nbatch++] = n;
-    }
+    o->nbatch = rig_batches(arg, MOST, o->batch);
+    if (o->nbatch == 0) argp_error(state, "batch sizes: 1 to %d", MOST);
   } else if (key == ARGP_KEY_END && o->nmass < 1) {
     argp_error(state, "no mass");
   } else {
@@ -80,9 +77,9 @@ typedef struct cost {
 /* By the solver of slots. */
 static cost_t alone(qk_rig_t *rig, const options_t *o, qk_prec_t inner, int n) {
   qk_solver_t *solver = rig_solver(rig, "cg", inner, n);
-  int slot[12];
-  double tol[12];
-  int64_t limit[12];
+  int slot[MOST];
+  double tol[MOST];
+  int64_t limit[MOST];
   cost_t cost = {0};
   for (int j = 0; j < n; j++) {
     double complex *b = source(rig, j);

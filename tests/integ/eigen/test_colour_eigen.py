@@ -7,6 +7,7 @@ import tempfile
 from cli_case import GAUGE, Case, np, tap
 from daemon import Daemon
 import quarkd
+from refusals import refused
 
 COUNT, MASS = 48, 0.02
 ACTION = ['--gauge=' + GAUGE, '--action=staggered', '--solver=cg', '--slots=3']
@@ -43,15 +44,6 @@ class ColourCase(Case):
 
     def off(self, x, b, mass):
         return np.linalg.norm(mass * x.ravel() + self.d @ x.ravel() / 2 - b.ravel()) / np.linalg.norm(b)
-
-
-def refused(call, code):
-    try:
-        call()
-    except quarkd.Error as e:
-        assert quarkd.errors.code_name(e.code) == code, e
-        return str(e)
-    raise AssertionError('was not refused')
 
 
 def iterations(case, q, mass, **where):

@@ -7,6 +7,7 @@ import time
 
 from cli_case import Case, np, random_sources, tap
 import quarkd
+from refusals import refused
 
 try:
     import h5py
@@ -20,15 +21,6 @@ def orthonormal(shape, count, seed):
     """Vectors [t, n, z, y, x, colour] of a lattice [t, z, y, x], orthonormal on each time slice."""
     a = np.random.default_rng(seed).standard_normal((shape[0], 3 * int(np.prod(shape[1:])), count, 2)).view(complex)[..., 0]
     return np.ascontiguousarray(np.linalg.qr(a)[0].transpose(0, 2, 1)).reshape(shape[0], count, *shape[1:], 3)
-
-
-def refused(call, code):
-    try:
-        call()
-    except quarkd.Error as e:
-        assert quarkd.errors.code_name(e.code) == code, e
-        return str(e)
-    raise AssertionError('was not refused')
 
 
 def normal(q, v):
