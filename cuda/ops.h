@@ -33,6 +33,7 @@
 #include "cuda/peer_ops.h"
 #include "cuda/project_ops.h"
 #include "cuda/rows.h"
+#include "cuda/shift_ops.h"
 #include "cuda/stag_ops.h"
 #include "cuda/tuning.h"
 #include "cuda/types.h"
@@ -166,6 +167,8 @@ typedef struct qk_gauss_args {
   X(CG_XR, 4, 2, 1,                                                                                \
     "f0 += ratio(c0,c1) f2, f1 -= ratio(c0,c1) f3, r0 = |f1|^2  (f0 x, f1 r, f2 p, f3 Ap)")        \
   X(CG_P, 2, 2, 0, "f0 = f1 + ratio(c0,c1) f0                           (f0 p, f1 r)")             \
+  X(CG_R, 3, 2, 1,                                                                                 \
+    "f0 = f1 - ratio(c0,c1) f2, r0 = |f0|^2                    (f0 next r, f1 r, f2 Ap)")          \
   X(GCR_XR, 4, 2, 1,                                                                               \
     "f0 += ratio(c0,c1) f2, f1 -= ratio(c0,c1) f3, r0 = |f1|^2 (f0 x, f1 r, f2 z, f3 w)")          \
   X(MR_XR, 3, 3, 0,                                                                                \

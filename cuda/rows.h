@@ -2,7 +2,8 @@
  * rows.h: the kernels of a backend, a row each. From the rows come the entries of qk_ops_t (ops.h),
  * their declarations (kernels.h) and the table of a backend (table.h). What a kernel computes
  * stands at its arguments in ops.h, coherent_ops.h, gauge_ops.h, linkfield_ops.h, mg_ops.h,
- * peer_ops.h, project_ops.h and vector_block_ops.h; README.md lists all with their formulas.
+ * peer_ops.h, project_ops.h, shift_ops.h and vector_block_ops.h; README.md lists all with their
+ * formulas.
  */
 #ifndef QK_CUDA_ROWS_H
 #define QK_CUDA_ROWS_H
@@ -32,7 +33,8 @@
   X(gram_solve, qk_gram_args_t)                                                                    \
   X(space_dots, qk_space_args_t)                                                                   \
   X(space_step, qk_space_args_t)                                                                   \
-  X(site_ratios, qk_site_ratios_args_t)
+  X(site_ratios, qk_site_ratios_args_t)                                                            \
+  X(shift_step, qk_shift_args_t)
 
 #define QK_FIFTH_KERNELS(X)                                                                        \
   X(fifth_mix, qk_fifth_mix_args_t)                                                                \

@@ -152,6 +152,34 @@ qk_status_t qk_args_space(qk_ops_ctx_t *ctx, const qk_space_args_t *args, int st
   return QK_OK;
 }
 
+/* Field i of all: x, p and r in turn. */
+static const qk_spinor_t *shift_field(const qk_shift_args_t *args, int i) {
+  if (i < args->n) return &args->x[i];
+  return i < 2 * args->n ? &args->p[i - args->n] : &args->r[i - 2 * args->n];
+}
+
+qk_status_t qk_args_shift(qk_ops_ctx_t *ctx, const qk_shift_args_t *args) {
+  const char *call = "shift_step";
+  if (args->n < 1 || args->n > QK_SHIFTS_MAX)
+    return BAD("%s: n = %d: 1 to %d", call, args->n, QK_SHIFTS_MAX);
+  if (args->nr < 1 || args->nr > QK_SHIFT_RESIDUALS)
+    return BAD("%s: nr = %d: 1 to %d", call, args->nr, QK_SHIFT_RESIDUALS);
+  qk_status_t status = QK_OK;
+  for (int i = 0; status == QK_OK && i < 2 * args->n + args->nr; i++) {
+    const qk_spinor_t *f = shift_field(args, i);
+    status = spinor(ctx, call, i, f);
+    if (status == QK_OK) status = same_shape(ctx, call, i, f, &args->x[0], false);
+    for (int k = 0; status == QK_OK && k < i; k++)
+      if (shift_field(args, k)->data == f->data)
+        status = BAD("%s: field %d: is field %d", call, i, k);
+  }
+  if (status != QK_OK) return status;
+  if (qk_prec_scaled(args->x[0].prec))
+    return BAD("%s: prec = %d: double (%d) or single (%d)", call, (int)args->x[0].prec, QK_DOUBLE,
+               QK_SINGLE);
+  return args->c == NULL ? BAD("%s: c is missing", call) : QK_OK;
+}
+
 qk_status_t qk_args_site_ratios(qk_ops_ctx_t *ctx, const qk_site_ratios_args_t *args) {
   const char *call = "site_ratios";
   qk_status_t status = spinor(ctx, call, 0, &args->r);

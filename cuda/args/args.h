@@ -24,6 +24,7 @@ qk_status_t qk_args_gcr(qk_ops_ctx_t *ctx, const qk_gcr_args_t *args);
 qk_status_t qk_args_gram(qk_ops_ctx_t *ctx, const qk_gram_args_t *args);
 /* step: x and v are written; else dots are. */
 qk_status_t qk_args_space(qk_ops_ctx_t *ctx, const qk_space_args_t *args, int step);
+qk_status_t qk_args_shift(qk_ops_ctx_t *ctx, const qk_shift_args_t *args);
 qk_status_t qk_args_site_ratios(qk_ops_ctx_t *ctx, const qk_site_ratios_args_t *args);
 qk_status_t qk_args_rhs(qk_ops_ctx_t *ctx, const qk_rhs_args_t *args);
 qk_status_t qk_args_rhs_copy(qk_ops_ctx_t *ctx, const qk_rhs_copy_args_t *args);

@@ -152,6 +152,14 @@ struct op_CG_P : op_shape<2, 2, 0, 3, 1, 1> {
   QK_APPLY { f[0] = f[1] + k[0] * f[0]; }
 };
 
+struct op_CG_R : op_shape<3, 2, 1, 6, 1, 1> {
+  QK_PREPARE { k[0] = ratio(c[0], c[1]); }
+  QK_APPLY {
+    f[0] = f[1] - k[0] * f[2];
+    r.norm2(0, f[0]);
+  }
+};
+
 #undef QK_PREPARE
 #undef QK_APPLY
 

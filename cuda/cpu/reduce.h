@@ -75,14 +75,14 @@ double *partial_of(qk_ops_ctx_t *ctx, int tile, int64_t chunk, int k) {
          ((chunk * (QK_COLUMNS_MAX / QK_TILE) + tile) * QK_MULTI_MAX + k) * (2 * QK_TILE);
 }
 
-void keep(double *partial, const cx<lanes<double>> &v) {
+[[maybe_unused]] void keep(double *partial, const cx<lanes<double>> &v) {
   memcpy(partial, &v.re, sizeof v.re);
   memcpy(partial + QK_TILE, &v.im, sizeof v.im);
 }
 
 /* Second pass: red[rhs] = sum over chunks (and over lanes where they are sites), in order. */
-void finish(qk_ops_ctx_t *ctx, const block_shape &b, const chunks &c, int k, const uint8_t *mask,
-            bool clear, double *red) {
+[[maybe_unused]] void finish(qk_ops_ctx_t *ctx, const block_shape &b, const chunks &c, int k,
+                             const uint8_t *mask, bool clear, double *red) {
   for (int rhs = 0; rhs < b.nrhs; rhs++) {
     const bool masked = mask != NULL && mask[rhs] == 0;
     if (masked && !clear) continue;

@@ -176,6 +176,10 @@ static void plain_step(qk_blas_op_t op, double complex *f, const double complex 
     f[0] += alpha * f[1];
     f[1] -= alpha * f[2];
     break;
+  case QK_BLAS_CG_R:
+    f[0] = f[1] - quotient(c[0], c[1]) * f[2];
+    red[0] += conj(f[0]) * f[0];
+    break;
   case QK_BLAS_CG_P:
     f[0] = f[1] + quotient(c[0], c[1]) * f[0];
     break;

@@ -121,6 +121,8 @@ void qk_fractions_apply(const qk_fractions_t *f, const double *tol, qk_field_t *
 
 int64_t qk_fractions_bytes(const qk_geom_t *geom, int poles) {
   const int64_t field = (int64_t)qk_field_bytes(geom, QK_DOUBLE, 1, QK_FULL);
-  const int64_t scalars = (QK_ZOLOTAREV_MAX + 5) * 2 * (int64_t)sizeof(double);
-  return (2 + poles + 3 + 2 * poles - 1) * field + scalars;
+  const int64_t factors = 2 * (1 + QK_SHIFT_RESIDUALS), norms = 2 * QK_SHIFT_RESIDUALS + 4;
+  const int64_t scalars =
+      (QK_ZOLOTAREV_MAX + norms + poles * factors) * 2 * (int64_t)sizeof(double);
+  return (2 + poles + 2 + QK_SHIFT_RESIDUALS + 2 * poles) * field + scalars + 1;
 }

@@ -50,14 +50,14 @@ static qk_status_t check(const qk_multishift_params_t *p, qk_err_t *err) {
 
 static qk_status_t make_fields(qk_multishift_t *m) {
   const qk_multishift_params_t *p = &m->params;
-  qk_status_t status = qk_shift_cg_init(&m->cg, p, p->nrhs);
+  qk_status_t status = qk_shift_cg_init(&m->cg, p, p->nrhs, QK_SHIFT_RESIDUALS);
   for (int k = 0; k < p->nshift && status == QK_OK; k++) {
     status = qk_field_create(m->dev, p->inner, p->nrhs, p->system.subset, &m->x[k]);
-    if (k != m->base && status == QK_OK)
+    if (status == QK_OK)
       status = qk_field_create(m->dev, p->inner, p->nrhs, p->system.subset, &m->ps[k]);
   }
-  m->cg.x = m->x[m->base];
-  return status;
+  if (status != QK_OK) return status;
+  return qk_scalars_init(&m->factors, m->dev, p->nshift * 2 * (1 + QK_SHIFT_RESIDUALS), p->nrhs);
 }
 
 qk_status_t qk_multishift_create(const qk_multishift_params_t *params, qk_multishift_t **solver,
@@ -87,6 +87,7 @@ qk_status_t qk_multishift_create(const qk_multishift_params_t *params, qk_multis
 void qk_multishift_destroy(qk_multishift_t *m) {
   if (!m) return;
   qk_shift_refine_end(m);
+  if (m->factors.dev) qk_scalars_fini(&m->factors);
   for (int k = m->params.nshift - 1; k >= 0; k--) {
     qk_field_destroy(m->ps[k]);
     qk_field_destroy(m->x[k]);
@@ -97,29 +98,67 @@ void qk_multishift_destroy(qk_multishift_t *m) {
 
 /* ---- all shifts together --------------------------------------------------------------------- */
 
-/* The columns of shift k whose residual is above `reach` move on. */
-static void shift_step(qk_multishift_t *m, int k, double reach) {
-  double step[QK_MAX_RHS], back[QK_MAX_RHS];
-  bool on = false;
-  for (int j = 0; j < m->params.nrhs; j++) {
-    const double alpha = m->cg.alpha[j],
-                 c = m->alpha_old[j] > 0 ? alpha * m->beta_old[j] / m->alpha_old[j] : 0;
-    const double sigma = m->params.shift[k] - m->params.shift[m->base], u = m->u[k][j];
-    const bool goes_on = alpha > 0 && sqrt(m->cg.rr[j]) / u > reach;
-    const double next = (1 + c + alpha * sigma) * u - c * m->u_old[k][j];
-    step[j] = goes_on ? alpha / next : 0;
-    back[j] = goes_on ? u / next : 0;
-    if (goes_on) {
-      m->u_old[k][j] = u;
-      m->u[k][j] = next;
-      on = true;
-    }
+/* What a step of n iterations makes of x_k and p_k in column j: both as sums over p_k as it was, in
+ * [0], and the residuals of the step. */
+typedef struct moves {
+  double x[1 + QK_SHIFT_RESIDUALS], p[1 + QK_SHIFT_RESIDUALS];
+} moves_t;
+
+/* x += step p, p = r_i+1 + back p */
+static void move(moves_t *to, int i, double step, double back) {
+  for (int l = 0; l <= i; l++) {
+    to->x[l] += step * to->p[l];
+    to->p[l] *= back;
   }
-  if (!on) return;
-  const double *c = qk_shift_put(&m->cg, QK_SHIFT_FACTOR, step);
-  qk_dev_blas(m->dev, QK_BLAS_AXPY, (qk_blas_args_t){.f = {m->x[k]->v, m->ps[k]->v}, .c = {c}});
-  for (int j = 0; j < m->params.nrhs; j++) back[j] *= m->cg.beta[j];
-  qk_shift_turn(&m->cg, back, m->ps[k]);
+  to->p[i + 1] = 1;
+}
+
+/* Iterations of shift k as long as its residual is above `reach`. */
+static moves_t moves_of(qk_multishift_t *m, int n, int k, int j, double reach) {
+  const double sigma = m->params.shift[k] - m->params.shift[m->base];
+  double alpha_old = m->alpha_old[j], beta_old = m->beta_old[j];
+  moves_t to = {.p = {1}};
+  for (int i = 0; i < n; i++) {
+    const double alpha = m->cg.alpha[i][j], u = m->u[k][j],
+                 c = alpha_old > 0 ? alpha * beta_old / alpha_old : 0,
+                 next = (1 + c + alpha * sigma) * u - c * m->u_old[k][j],
+                 beta = m->cg.rr[i + 1][j] / m->cg.rr[i][j];
+    m->live[k][j] &= alpha > 0 && sqrt(m->cg.rr[i][j]) / u > reach && isfinite(beta);
+    if (!m->live[k][j]) break;
+    move(&to, i, alpha / next, beta * u / next);
+    m->u_old[k][j] = u;
+    m->u[k][j] = next;
+    alpha_old = alpha;
+    beta_old = beta;
+    if (k == m->base) m->steps[j]++;
+  }
+  return to;
+}
+
+static void put_moves(qk_multishift_t *m, int at, int n, int j, const moves_t *to) {
+  for (int i = 0; i <= n; i++) {
+    qk_scalars_set(&m->factors, 2 * at * (1 + n) + i, j, to->x[i], 0);
+    qk_scalars_set(&m->factors, (2 * at + 1) * (1 + n) + i, j, to->p[i], 0);
+  }
+}
+
+/* The shifts of which a column is live follow n iterations of the smallest one. */
+static void follow(qk_multishift_t *m, int n, double reach) {
+  static const moves_t none = {.p = {1}};
+  qk_shift_args_t args = {.nr = n, .c = qk_scalars_at(&m->factors, 0)};
+  for (int k = 0; k < m->params.nshift; k++) {
+    if (!memchr(m->live[k], 1, (size_t)m->params.nrhs)) continue;
+    for (int j = 0; j < m->params.nrhs; j++) {
+      const moves_t to = m->live[k][j] ? moves_of(m, n, k, j, reach) : none;
+      put_moves(m, args.n, n, j, &to);
+    }
+    args.x[args.n] = m->x[k]->v;
+    args.p[args.n++] = m->ps[k]->v;
+  }
+  for (int i = 0; i < n; i++) args.r[i] = qk_shift_residual(&m->cg, n, i + 1)->v;
+  qk_scalars_store(&m->factors, 0, args.n * 2 * (1 + n));
+  if (args.n > 0 && qk_dev_ok(m->dev))
+    qk_dev_note(m->dev, m->dev->ops->shift_step(m->dev->ctx, &args));
 }
 
 static double reach_of(const qk_multishift_t *m) {
@@ -133,40 +172,47 @@ static void begin_together(qk_multishift_t *m) {
   qk_field_t *b = qk_work_take(work, QK_DOUBLE, m->params.nrhs, m->params.system.subset);
   qk_dev_blas(m->dev, QK_BLAS_COPY, (qk_blas_args_t){.f = {b->v, m->b->v}});
   qk_shift_scale(cg, b, m->norm_b, true);
-  qk_dev_blas(m->dev, QK_BLAS_COPY, (qk_blas_args_t){.f = {cg->r->v, b->v}});
+  qk_dev_blas(m->dev, QK_BLAS_COPY, (qk_blas_args_t){.f = {cg->r[0]->v, b->v}});
+  memset(cg->on, 1, sizeof cg->on);
+  qk_shift_start(cg);
   for (int k = 0; k < m->params.nshift; k++) {
-    const qk_field_t *p = k == m->base ? cg->p : m->ps[k];
-    qk_dev_blas(m->dev, QK_BLAS_COPY, (qk_blas_args_t){.f = {p->v, b->v}});
+    qk_dev_blas(m->dev, QK_BLAS_COPY, (qk_blas_args_t){.f = {m->ps[k]->v, b->v}});
     qk_dev_blas(m->dev, QK_BLAS_ZERO, (qk_blas_args_t){.f = {m->x[k]->v}});
-    for (int j = 0; j < m->params.nrhs; j++) m->u[k][j] = m->u_old[k][j] = 1;
+    for (int j = 0; j < m->params.nrhs; j++) {
+      m->live[k][j] = cg->on[j];
+      m->u[k][j] = m->u_old[k][j] = 1;
+    }
   }
-  qk_shift_reduce(cg, QK_SHIFT_RR, QK_BLAS_NORM2, (qk_blas_args_t){.f = {cg->r->v}}, cg->rr);
-  for (int j = 0; j < m->params.nrhs; j++) {
-    cg->on[j] = cg->rr[j] > 0 && isfinite(cg->rr[j]);
-    m->alpha_old[j] = m->beta_old[j] = 0;
-    m->steps[j] = 0;
-  }
+  memcpy(m->now, cg->rr[0], sizeof m->now);
+  memset(m->alpha_old, 0, sizeof m->alpha_old);
+  memset(m->beta_old, 0, sizeof m->beta_old);
+  memset(m->steps, 0, sizeof m->steps);
   qk_work_release(work, b);
 }
 
-static void iterate_together(qk_multishift_t *m) {
+static void apply_base(void *self, qk_field_t *q, const qk_field_t *p) {
+  qk_multishift_t *m = self;
+  qk_shift_apply(m, q, p, m->params.shift[m->base]);
+}
+
+/* As many iterations as a step has; how many. */
+static int iterate_together(qk_multishift_t *m) {
   qk_shift_cg_t *cg = &m->cg;
+  const int64_t left = m->max_iter - m->cost.shared;
   const double reach = reach_of(m);
-  double rr[QK_MAX_RHS];
-  qk_shift_apply(m, cg->q, cg->p, m->params.shift[m->base]);
-  qk_shift_advance(cg, rr);
-  for (int k = 0; k < m->params.nshift; k++)
-    if (k != m->base) shift_step(m, k, reach);
-  qk_shift_turn(cg, cg->beta, cg->p);
-  memcpy(m->alpha_old, cg->alpha, sizeof m->alpha_old);
-  memcpy(m->beta_old, cg->beta, sizeof m->beta_old);
+  const int n = left < QK_SHIFT_RESIDUALS ? (int)left : QK_SHIFT_RESIDUALS;
+  qk_shift_advance(cg, n, apply_base, m);
+  follow(m, n, reach);
   for (int j = 0; j < m->params.nrhs; j++) {
     if (!cg->on[j]) continue;
-    m->steps[j]++;
-    cg->rr[j] = rr[j];
-    cg->on[j] = cg->alpha[j] > 0 && isfinite(rr[j]) && sqrt(rr[j]) > reach;
+    m->alpha_old[j] = cg->alpha[n - 1][j];
+    m->beta_old[j] = cg->rr[n][j] / cg->rr[n - 1][j];
+    m->now[j] = cg->rr[n][j];
+    cg->on[j] = m->live[m->base][j] && sqrt(m->now[j]) > reach;
+    for (int k = 0; k < m->params.nshift; k++) m->live[k][j] &= cg->on[j];
   }
-  m->cost.shared++;
+  m->cost.shared += n;
+  return n;
 }
 
 /* x_k in double, and refined from then on. */
@@ -187,7 +233,7 @@ static void end_together(qk_multishift_t *m) {
 
 static bool fits(const qk_multishift_t *m, const qk_field_t *f) {
   return f->v.prec == QK_DOUBLE && f->v.subset == m->params.system.subset &&
-         f->v.nrhs == m->cg.r->v.nrhs && f->v.nsites == m->cg.r->v.nsites;
+         f->v.nrhs == m->cg.p->v.nrhs && f->v.nsites == m->cg.p->v.nsites;
 }
 
 static void begin(qk_multishift_t *m, double tol, const double *wanted, int64_t max_iter) {
@@ -206,8 +252,7 @@ qk_status_t qk_multishift_begin(qk_multishift_t *m, const qk_field_t *b, qk_fiel
   for (int k = 0; k < m->params.nshift && !refines; k++) good = good && fits(m, x[k]) && x[k] != b;
   if (!good) return QK_BAD_ARGUMENT;
   m->b = b;
-  qk_shift_reduce(&m->cg, QK_SHIFT_RR, QK_BLAS_NORM2, (qk_blas_args_t){.f = {b->v}}, m->norm_b);
-  for (int j = 0; j < m->params.nrhs; j++) m->norm_b[j] = sqrt(m->norm_b[j]);
+  qk_shift_norms(&m->cg, b, m->norm_b);
   begin(m, tol, wanted, max_iter);
   for (int k = 0; k < m->params.nshift && !refines; k++) {
     m->to[k] = x[k];
@@ -233,8 +278,7 @@ qk_status_t qk_multishift_step(qk_multishift_t *m, int iterations) {
   int n = 0;
   while (m->phase == QK_SHIFT_TOGETHER && n < iterations && qk_dev_ok(m->dev)) {
     if (m->cost.shared < m->max_iter && qk_shift_any(&m->cg)) {
-      iterate_together(m);
-      n++;
+      n += iterate_together(m);
     } else {
       end_together(m);
     }
@@ -261,7 +305,7 @@ int64_t qk_multishift_iterations(const qk_multishift_t *m) {
 
 double qk_multishift_residual(const qk_multishift_t *m, int j) {
   double most = 0;
-  if (m->phase == QK_SHIFT_TOGETHER) return sqrt(m->cg.rr[j]);
+  if (m->phase == QK_SHIFT_TOGETHER) return sqrt(m->now[j]);
   for (int k = 0; k < m->params.nshift; k++) most = fmax(most, m->result[k][j].residual);
   return most;
 }

@@ -2,16 +2,19 @@
  * multishift.h: (A + shift_k) x_k = b for several shifts at the cost of one Krylov space, for a
  * hermitian positive A (B. Jegerlehner, hep-lat/9612014).
  *
- * Residuals of all shifts are parallel, so one application of A serves them all; a shift costs six
- * fields to read or write an iteration. This holds to the rounding of A only. So in single the
- * shared iterations go down to 1e-5, and then each shift is refined: residual in double, correction
- * by CG on A + shift_k, where all shifts are columns of one block, so that its links are read once
- * for all of them. What is told of a solution is its residual in double.
+ * Residuals of all shifts are parallel, so one application of A serves them all. Solutions and
+ * directions after eight iterations are sums over what they were and the residuals in between; so
+ * shifts follow every eight iterations, and one costs half a field to read or write an iteration.
+ *
+ * Residuals are parallel to the rounding of A only. So in single the shared iterations go down to
+ * 1e-5, and then each shift is refined: residual in double, correction by CG on A + shift_k, where
+ * all shifts are columns of one block, so that its links are read once for all of them. What is
+ * told of a solution is its residual in double.
  *
  * A: Mhat^+ Mhat of an operator (qk_normal_system), or what its action says (operator.h: masses).
  *
  * Shapes: blocks of nrhs right-hand sides on the sites of the system, in double; columns do not
- * depend on each other. Memory: 3 + 2 nshift blocks in the inner precision, less one; while shifts
+ * depend on each other. Memory: 10 + 2 nshift blocks in the inner precision; while shifts
  * are refined four more of nrhs nshift columns, or fewer where there is no room; and work fields: a
  * block in double beside those of A. Begin, step and solve are collective.
  */
@@ -19,8 +22,6 @@
 #define QK_ENGINE_MULTISHIFT_H
 
 #include "daemon/engine/operator/operator.h"
-
-enum { QK_SHIFTS_MAX = 32 };
 
 /* out = A in, for blocks in double and in the inner precision; as a call of an iteration
  * (device.h). */

@@ -10,7 +10,7 @@
 
 #include "daemon/engine/krylov/multishift/multishift_impl.h"
 
-enum { STALLS = 3 };
+enum { STALLS = 3, AT_ONCE = 4 };
 
 /* How far one correction goes: what rounding leaves of |r|. */
 static const double fall_of[] = {[QK_DOUBLE] = 1e-8, [QK_SINGLE] = 1e-4, [QK_HALF] = 0};
@@ -27,7 +27,7 @@ static qk_status_t open_block(qk_multishift_t *m, int shifts) {
   qk_shift_refine_t *f = &m->refine;
   const qk_multishift_params_t *p = &m->params;
   const int width = shifts * p->nrhs;
-  qk_status_t status = qk_shift_cg_init(&f->cg, p, width);
+  qk_status_t status = qk_shift_cg_init(&f->cg, p, width, 1);
   if (status == QK_OK)
     status = qk_field_create(m->dev, p->inner, width, p->system.subset, &f->cg.x);
   status = qk_comm_agree(m->dev->geom->comm, status, NULL);
@@ -94,8 +94,7 @@ static void residual(qk_multishift_t *m, qk_field_t *r, int k, double *norm) {
   } else if (qk_dev_ok(m->dev)) {
     refiner->residual(refiner->self, k, r);
   }
-  qk_shift_reduce(&m->cg, QK_SHIFT_RR, QK_BLAS_NORM2, (qk_blas_args_t){.f = {r->v}}, norm);
-  for (int j = 0; j < m->params.nrhs; j++) norm[j] = sqrt(norm[j]);
+  qk_shift_norms(&m->cg, r, norm);
 }
 
 /* What is told of column j of shift k, of residual norm. */
@@ -146,7 +145,7 @@ static qk_status_t look(qk_multishift_t *m, bool *any) {
       break;
     }
     qk_shift_scale(&m->cg, r, norm, true);
-    if (status == QK_OK) move(m, k, f->cg.r, r, true);
+    if (status == QK_OK) move(m, k, f->cg.r[0], r, true);
     *any = true;
   }
   qk_work_release(work, r);
@@ -156,51 +155,64 @@ static qk_status_t look(qk_multishift_t *m, bool *any) {
 
 /* ---- corrections ----------------------------------------------------------------------------- */
 
+/* What each column adds to the shift that is common to all. */
+static void put_shifts(qk_multishift_t *m) {
+  qk_shift_refine_t *f = &m->refine;
+  double rest[QK_MAX_RHS] = {0};
+  f->common = m->params.system.apply_shifted ? m->params.shift[f->first] : 0;
+  f->differ = false;
+  for (int c = 0; c < f->n * m->params.nrhs; c++) {
+    rest[c] = m->params.shift[f->first + c / m->params.nrhs] - f->common;
+    f->differ |= rest[c] != 0;
+  }
+  qk_shift_put(&f->cg, QK_SHIFT_SHIFT, rest);
+}
+
 static void begin_correction(qk_multishift_t *m) {
   qk_shift_cg_t *cg = &m->refine.cg;
-  qk_dev_blas(m->dev, QK_BLAS_COPY, (qk_blas_args_t){.f = {cg->p->v, cg->r->v}});
   qk_dev_blas(m->dev, QK_BLAS_ZERO, (qk_blas_args_t){.f = {cg->x->v}});
-  qk_shift_reduce(cg, QK_SHIFT_RR, QK_BLAS_NORM2, (qk_blas_args_t){.f = {cg->r->v}}, cg->rr);
-  for (int c = 0; c < cg->width; c++) cg->on[c] = cg->on[c] && isfinite(cg->rr[c]) && cg->rr[c] > 0;
+  put_shifts(m);
+  qk_shift_start(cg);
   m->refine.correcting = true;
 }
 
 /* q = (A + shift_k) p in the columns of shift k. */
-static void apply_block(qk_multishift_t *m) {
-  qk_shift_cg_t *cg = &m->refine.cg;
+static void apply_block(void *self, qk_field_t *q, const qk_field_t *p) {
+  qk_multishift_t *m = self;
+  const qk_shift_refine_t *f = &m->refine;
   const qk_hermitian_system_t *a = &m->params.system;
-  const double base = a->apply_shifted ? m->params.shift[m->refine.first] : 0;
-  double rest[QK_MAX_RHS] = {0};
-  bool any = false;
-  for (int c = 0; c < m->refine.n * m->params.nrhs; c++) {
-    rest[c] = m->params.shift[m->refine.first + c / m->params.nrhs] - base;
-    any |= rest[c] != 0;
-  }
   if (a->apply_shifted)
-    a->apply_shifted(a->self, cg->q, cg->p, base);
+    a->apply_shifted(a->self, q, p, f->common);
   else
-    a->apply(a->self, cg->q, cg->p);
-  if (!any) return;
-  const double *c = qk_shift_put(cg, QK_SHIFT_SHIFT, rest);
-  qk_dev_blas(m->dev, QK_BLAS_AXPY, (qk_blas_args_t){.f = {cg->q->v, cg->p->v}, .c = {c}});
+    a->apply(a->self, q, p);
+  if (f->differ)
+    qk_dev_blas(
+        m->dev, QK_BLAS_AXPY,
+        (qk_blas_args_t){.f = {q->v, p->v}, .c = {qk_scalars_at(&f->cg.scalars, QK_SHIFT_SHIFT)}});
 }
 
-static void iterate(qk_multishift_t *m) {
+/* A step; how many iterations it had. */
+static int iterate(qk_multishift_t *m) {
   qk_shift_refine_t *f = &m->refine;
   qk_shift_cg_t *cg = &f->cg;
-  double rr[QK_MAX_RHS];
-  apply_block(m);
-  qk_shift_advance(cg, rr);
-  qk_shift_turn(cg, cg->beta, cg->p);
-  memcpy(cg->rr, rr, (size_t)cg->width * sizeof *rr);
+  double least[QK_MAX_RHS];
+  int64_t left = AT_ONCE;
   for (int c = 0; c < cg->width; c++) {
-    if (!cg->on[c]) continue;
-    const double least = fmax(f->target[c], fall_of[m->params.inner]);
-    f->spent[c]++;
-    cg->on[c] =
-        cg->alpha[c] > 0 && isfinite(rr[c]) && sqrt(rr[c]) > least && f->spent[c] < m->max_iter;
+    least[c] = fmax(f->target[c], fall_of[m->params.inner]);
+    if (cg->on[c] && m->max_iter - f->spent[c] < left) left = m->max_iter - f->spent[c];
   }
-  m->cost.refined++;
+  const int n = (int)left;
+  qk_shift_advance(cg, n, apply_block, m);
+  for (int c = 0; c < cg->width; c++) {
+    for (int i = 0; i < n && cg->on[c]; i++) {
+      const double rr = cg->rr[i + 1][c];
+      f->spent[c]++;
+      cg->on[c] =
+          cg->alpha[i][c] > 0 && isfinite(rr) && sqrt(rr) > least[c] && f->spent[c] < m->max_iter;
+    }
+  }
+  m->cost.refined += n;
+  return n;
 }
 
 /* x_k += |r_k| e_k. Columns without a correction get 0: their e is 0. */
@@ -234,8 +246,7 @@ qk_status_t qk_shift_refine_step(qk_multishift_t *m, int iterations, bool *over)
   *over = false;
   for (int n = 0; n < iterations && qk_dev_ok(m->dev);) {
     if (f->correcting && qk_shift_any(&f->cg)) {
-      iterate(m);
-      n++;
+      n += iterate(m);
       continue;
     }
     if (f->correcting) end_correction(m);
