@@ -59,7 +59,7 @@ template <class S, int N> constexpr int part_size = tile_shape<S, N>::W;
 
 template <class S, int N> QK_HD void load_part(const S *data, spot at, int part, real<S> *r) {
   constexpr int W = part_size<S, N>;
-  load_piece<S, W, false>(data + at.tile * (QK_TILE * N) + (part * QK_TILE + at.lane) * W, r);
+  load_piece<S, W, QK_KEEP>(data + at.tile * (QK_TILE * N) + (part * QK_TILE + at.lane) * W, r);
 }
 template <class S, int N> QK_HD void store_part(S *data, spot at, int part, const real<S> *r) {
   constexpr int W = part_size<S, N>;

@@ -15,7 +15,7 @@
 #ifndef QK_CUDA_GPU_MMA_CUH
 #define QK_CUDA_GPU_MMA_CUH
 
-#include "cuda/site/lane.h"
+#include "cuda/site/access.h"
 
 namespace QK_NS {
 
@@ -82,10 +82,7 @@ template <class M> struct eight_words {
 
   QK_HD void load(const M *p) {
     QK_UNROLL
-    for (int i = 0; i < (int)sizeof(M) / 2; i++)
-      asm("ld.global.nc.L1::no_allocate.v4.u32 {%0,%1,%2,%3}, [%4];"
-          : "=r"(v[i].x), "=r"(v[i].y), "=r"(v[i].z), "=r"(v[i].w)
-          : "l"((const uint4 *)p + i));
+    for (int i = 0; i < (int)sizeof(M) / 2; i++) v[i] = load_past_l1((const uint4 *)p + i);
   }
   QK_HD void get(M (&w)[8]) const { memcpy(w, v, sizeof w); }
 };

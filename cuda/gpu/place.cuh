@@ -24,9 +24,9 @@ struct thread_layout {
   divider teams; /* of a site */
   int log;
 
-  QK_HD thread_place place(unsigned block, unsigned thread) const {
+  QK_HD thread_place place(unsigned block, unsigned thread, unsigned threads = hop_threads) const {
     thread_place p;
-    p.n = (int)(block * (hop_threads >> log) + (thread >> log));
+    p.n = (int)(block * (threads >> log) + (thread >> log));
     const int column = (split_off(p.n, teams) << log) + (int)(thread & ((1u << log) - 1));
     p.tile = column / QK_TILE;
     p.lane = column % QK_TILE;
@@ -43,9 +43,9 @@ inline thread_layout layout_of(const qk_spinor_t &f, int64_t sites) {
   return {divider_by(columns >> log), log};
 }
 
-inline unsigned blocks_for(int sites, const thread_layout &l) {
-  const int64_t threads = ((int64_t)sites * l.teams.d) << l.log;
-  return (unsigned)((threads + hop_threads - 1) / hop_threads);
+inline unsigned blocks_for(int sites, const thread_layout &l, unsigned threads = hop_threads) {
+  const int64_t all = ((int64_t)sites * l.teams.d) << l.log;
+  return (unsigned)((all + threads - 1) / threads);
 }
 
 } // namespace QK_NS

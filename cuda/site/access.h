@@ -76,15 +76,43 @@ template <> struct word<16> { using type = uint4; };
 template <> struct word<8> { using type = uint2; };
 template <> struct word<4> { using type = unsigned; };
 
-/* K consecutive storage words, one access. once: will not be read again soon, so it may leave the
- * caches first. */
-template <class S, int K, bool once> QK_HD void load_piece(const S *p, real<S> *r) {
+/* What a load leaves in the caches: of what is read once, nothing in L1; or it may leave all of
+ * them first. */
+enum qk_keep { QK_KEEP, QK_PAST_L1, QK_LEAVE_FIRST };
+
+inline __device__ uint4 load_past_l1(const uint4 *p) {
+  uint4 v;
+  asm("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+      : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+      : "l"(p));
+  return v;
+}
+inline __device__ uint2 load_past_l1(const uint2 *p) {
+  uint2 v;
+  asm("ld.global.nc.L1::no_allocate.v2.u32 {%0, %1}, [%2];" : "=r"(v.x), "=r"(v.y) : "l"(p));
+  return v;
+}
+inline __device__ unsigned load_past_l1(const unsigned *p) {
+  unsigned v;
+  asm("ld.global.nc.L1::no_allocate.u32 %0, [%1];" : "=r"(v) : "l"(p));
+  return v;
+}
+
+template <qk_keep keep, class V> __device__ V load_word(const V *p) {
+  if constexpr (keep == QK_PAST_L1)
+    return load_past_l1(p);
+  else
+    return keep == QK_LEAVE_FIRST ? __ldcs(p) : __ldg(p);
+}
+
+/* K consecutive storage words, one access. */
+template <class S, int K, qk_keep keep> QK_HD void load_piece(const S *p, real<S> *r) {
   using V = typename word<K * sizeof(S)>::type;
   union {
     V v;
     S s[K];
   } u;
-  u.v = once ? __ldcs((const V *)p) : __ldg((const V *)p);
+  u.v = load_word<keep>((const V *)p);
   QK_UNROLL
   for (int k = 0; k < K; k++) r[k] = widen(u.s[k]);
 }
@@ -103,15 +131,15 @@ template <class S, int K> QK_HD void store_piece(S *p, const real<S> *r) {
 
 /* All N reals of one lane of the tile that starts at p: one address,
  * and constant distances from it. */
-template <class S, int N, bool once = false>
+template <class S, int N, qk_keep keep = QK_KEEP>
 QK_HD void load_lane(const S *p, int lane, real<S> *r) {
   using T = tile_shape<S, N>;
   const S *q = p + (uint32_t)(lane * T::W);
   QK_UNROLL
   for (int k = 0; k < T::whole / T::W; k++)
-    load_piece<S, T::W, once>(q + k * (QK_TILE * T::W), r + k * T::W);
+    load_piece<S, T::W, keep>(q + k * (QK_TILE * T::W), r + k * T::W);
   if constexpr (T::rest > 0)
-    load_piece<S, T::rest, once>(p + T::whole * QK_TILE + (uint32_t)(lane * T::rest), r + T::whole);
+    load_piece<S, T::rest, keep>(p + T::whole * QK_TILE + (uint32_t)(lane * T::rest), r + T::whole);
 }
 
 template <class S, int N> QK_HD void store_lane(S *p, int lane, const real<S> *r) {

@@ -163,7 +163,7 @@ struct one_site {
     const int site = base + here.cb;
 #ifdef __CUDACC__
     const S *p = tile_at(diag, site >> 3, QK_TILE * QK_DIAG_SITE);
-    load_lane<S, QK_DIAG_REALS, true>(p + block * (QK_TILE * QK_DIAG_REALS), site & 7, m);
+    load_lane<S, QK_DIAG_REALS, QK_LEAVE_FIRST>(p + block * (QK_TILE * QK_DIAG_REALS), site & 7, m);
 #else
     const S *p = diag + ((int64_t)(site >> 3) * 2 + block) * (QK_TILE * QK_DIAG_REALS);
     QK_UNROLL

@@ -129,7 +129,7 @@ struct stag_one : one_site {
   template <class S, class F> static QK_HD void with_link(const S *tile, int lane, const F &body) {
 #ifdef __CUDACC__
     real<S> u[18];
-    load_lane<S, 18>(tile, lane, u);
+    load_lane<S, 18, QK_PAST_L1>(tile, lane, u);
     body(u);
 #else
     body(lane_at<S>{tile + lane});

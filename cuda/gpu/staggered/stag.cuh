@@ -11,8 +11,12 @@
 
 namespace QK_NS {
 
-/* Blocks of hop_threads that should be resident on a multiprocessor: registers for loads in flight
- * against threads to hide latency. */
+/* Larger blocks share more in L1; double has too few registers for two of them. */
+template <class S, int N>
+constexpr int stag_threads = N > 1 && sizeof(S) < 8 ? 2 * hop_threads : hop_threads;
+
+/* Times hop_threads: threads that should be resident on a multiprocessor: registers for loads in
+ * flight against threads to hide latency. */
 template <class S, int N>
 constexpr int stag_resident = sizeof(S) == 8 ? (N > 1 ? 3 : 4)
                               : N == 1       ? 6
@@ -26,7 +30,7 @@ constexpr int stag_apart = 4;
 template <class S> struct stag_job {
   qk_stag_args_t a;
   stag_numbers<real<S>> num;
-  walk sites;
+  tiled_walk sites;
   thread_layout threads;
 };
 
@@ -36,9 +40,10 @@ struct stag_pack_job {
 };
 
 template <class S, bool LONG, stag_mode MODE, int N>
-__global__ void __launch_bounds__(hop_threads, stag_resident<S, N>)
+__global__ void __launch_bounds__(stag_threads<S, N>,
+                                  stag_resident<S, N> *hop_threads / stag_threads<S, N>)
     stag_kernel(const __grid_constant__ stag_job<S> job) {
-  const thread_place p = job.threads.place(blockIdx.x, threadIdx.x);
+  const thread_place p = job.threads.place(blockIdx.x, threadIdx.x, stag_threads<S, N>);
   if (p.n >= job.sites.nwork) return;
   const site_pos here = site_at(job.a.lat, job.sites, p.n);
   const int column = p.tile * QK_TILE + p.lane, k = column % stag_apart;
@@ -63,27 +68,34 @@ __global__ void __launch_bounds__(hop_threads)
   stag_pack_lanes<S>(job.a, mu, ahead, p.n, p.tile, p.lane);
 }
 
-/* In the order of the Wilson hop (gpu/wilson/hop.cuh: hop_sites). */
-inline walk stag_walk(const qk_stag_args_t &a) {
-  const int slice[4] = {a.lat.l[0], a.lat.l[1], a.lat.l[2], 1};
-  walk w =
-      a.out.ntile > 0 ? walk_in_rows(a.lat, a.out_parity) : walk_over(a.lat, a.out_parity, slice);
+/* One RHS is visited slice by slice, in the order of the Wilson hop (gpu/wilson/hop.cuh:
+ * hop_sites). Of a block of RHS a site reads 16 neighbours of 32 bytes a RHS, and what L2 delivers
+ * decides: the threads of a block have a tile of 64 sites (of 16 RHS), of whose reads L1 answers a
+ * third, and sites are swept in t, seven slices of a block of the lattice being in L2. */
+inline tiled_walk stag_walk(const qk_stag_args_t &a) {
+  const int *l = a.lat.l;
+  const bool wide = l[0] % 16 == 0;
+  const int slice[4] = {l[0], l[1], l[2], 1};
+  const int tile[4] = {wide ? 16 : 8, 4, wide ? 2 : 4, 1}, block[4] = {16, 24, 16, l[3]};
+  tiled_walk w = a.out.ntile > 0 ? walk_in_tiles(a.lat, a.out_parity, tile, block)
+                                 : walk_in_tiles(a.lat, a.out_parity, slice, l);
   w.backwards = a.out_parity == QK_EVEN;
   return w;
 }
 
 template <class S, bool LONG, stag_mode MODE, int N>
-void stag_start(const qk_stag_args_t &a, const walk &sites, cudaStream_t stream) {
+void stag_start(const qk_stag_args_t &a, const tiled_walk &sites, cudaStream_t stream) {
   const thread_layout threads = N == 1
                                     ? layout_of(a.out, sites.nwork)
                                     : thread_layout{divider_by(a.out.nrhs / (stag_apart * N)), 2};
   const stag_job<S> job = {a, stag_numbers_of<real<S>>(a), sites, threads};
-  stag_kernel<S, LONG, MODE, N><<<blocks_for(sites.nwork, threads), hop_threads, 0, stream>>>(job);
+  const unsigned blocks = blocks_for(sites.nwork, threads, stag_threads<S, N>);
+  stag_kernel<S, LONG, MODE, N><<<blocks, stag_threads<S, N>, 0, stream>>>(job);
 }
 
 /* Double has registers for two at most; in half four were slower (docs/performance.md). */
 template <class S, bool LONG, stag_mode MODE>
-void stag_choose(const qk_stag_args_t &a, const walk &sites, cudaStream_t stream) {
+void stag_choose(const qk_stag_args_t &a, const tiled_walk &sites, cudaStream_t stream) {
   const bool fits = (int64_t)sites.nwork * a.out.nrhs / stag_apart <= INT32_MAX;
   if constexpr (sizeof(S) == 4)
     if (fits && a.out.nrhs % (4 * stag_apart) == 0)
@@ -94,7 +106,7 @@ void stag_choose(const qk_stag_args_t &a, const walk &sites, cudaStream_t stream
 }
 
 template <class S, bool LONG>
-void stag_any(const qk_stag_args_t &a, const walk &sites, cudaStream_t stream) {
+void stag_any(const qk_stag_args_t &a, const tiled_walk &sites, cudaStream_t stream) {
   switch (stag_mode_of(a)) {
   case STAG_WHOLE:
     return stag_choose<S, LONG, STAG_WHOLE>(a, sites, stream);
@@ -106,7 +118,7 @@ void stag_any(const qk_stag_args_t &a, const walk &sites, cudaStream_t stream) {
 }
 
 template <class S> qk_status_t stag_launch(qk_ops_ctx_t *ctx, const qk_stag_args_t &a) {
-  const walk sites = stag_walk(a);
+  const tiled_walk sites = stag_walk(a);
   cudaStream_t stream = qk_gpu(ctx)->stream[0];
   if (a.links.naik.data != nullptr)
     stag_any<S, true>(a, sites, stream);

@@ -214,7 +214,7 @@ typedef struct shape {
   bool single_rhs;
 } shape_t;
 
-static const shape_t shapes[] = {{1, true}, {1, false}, {8, false}, {11, false}};
+static const shape_t shapes[] = {{1, true}, {1, false}, {8, false}, {11, false}, {16, false}};
 
 /* in, x, y, out */
 typedef struct fields {
@@ -293,6 +293,13 @@ static void check_world(const int d[4], const int split[4], bool is_long) {
 Test(stag, is_the_sum_of_its_hops) {
   check_world(dims, whole, false);
   check_world(dims, whole, true);
+}
+
+/* The GPU goes through tiles of 16 x 4 x 2 sites and blocks of tiles, or of 8 x 4 x 4. */
+Test(stag, is_the_same_in_tiles) {
+  static const int wide[4] = {32, 4, 4, 2}, narrow[4] = {24, 8, 4, 2};
+  check_world(wide, whole, true);
+  check_world(narrow, whole, true);
 }
 
 Test(stag, is_the_same_across_the_edges_of_ranks) {
