@@ -64,13 +64,13 @@ int ctl_keep(quark_connection_t *conn, const quark_params_t *params, int64_t n,
   quark_params_t p = *params;
   quark_error_t err;
   uint64_t number;
-  p.nrhs = (uint32_t)n;
+  p.nrhs = (uint32_t)n * (p.nmass > 0 ? p.nmass : 1);
   p.column = columns;
   p.keep = true;
   while (quark_submit(conn, &p, &number, NULL, &err) != QUARK_OK)
     if (!wait_for_room(&err, give_up)) return ctl_fail(&err);
-  int code = wait_for_all(conn, number, n, progress, result);
-  if (code == 0) code = check_results("column", n, result);
+  int code = wait_for_all(conn, number, p.nrhs, progress, result);
+  if (code == 0) code = check_results("column", p.nrhs, result);
   if (code)
     quark_release(conn, number, NULL);
   else
@@ -78,15 +78,18 @@ int ctl_keep(quark_connection_t *conn, const quark_params_t *params, int64_t n,
   return code;
 }
 
+/* kappa 0: by the mass. */
+static void name_quark(qk_corrmeta_t *meta, double kappa, double mass, int32_t flavour) {
+  const char *other = flavour < 0 ? ",flavour=-1" : "";
+  snprintf(meta->quark, sizeof meta->quark, "%s=%.10g%s", kappa == 0 ? "mass" : "kappa",
+           kappa == 0 ? mass : kappa, other);
+}
+
 void ctl_name_piece(const quark_report_t *report, const char *gauge, const char *label,
                     int32_t flavour, qk_corrmeta_t *meta) {
-  const char *other = flavour < 0 ? ",flavour=-1" : "";
   const char *slash = strrchr(gauge, '/');
   snprintf(meta->config, sizeof meta->config, "%.127s", slash ? slash + 1 : gauge);
-  if (report->setup.kappa == 0)
-    snprintf(meta->quark, sizeof meta->quark, "mass=%.10g%s", report->setup.mass, other);
-  else
-    snprintf(meta->quark, sizeof meta->quark, "kappa=%.10g%s", report->setup.kappa, other);
+  name_quark(meta, report->setup.kappa, report->setup.mass, flavour);
   snprintf(meta->label, sizeof meta->label, "%s", label);
 }
 
@@ -124,9 +127,10 @@ void ctl_measurement_describe(const ctl_measurement_t *what, const quark_report_
   meta->tolerance_hq = ctl_asked(what->params.tol_hq);
 }
 
-/* The raw correlators of a kept propagator; the caller frees *raw. */
+/* The raw correlators of a kept propagator, whose first column is `first`; the caller frees *raw. */
 static int contract(quark_connection_t *conn, const ctl_measurement_t *what,
-                    const qk_corrmeta_t *meta, uint64_t propagator, double complex **raw) {
+                    const qk_corrmeta_t *meta, uint64_t propagator, int64_t first,
+                    double complex **raw) {
   quark_contraction_t c;
   quark_error_t err;
   quark_result_t result;
@@ -135,6 +139,7 @@ static int contract(quark_connection_t *conn, const ctl_measurement_t *what,
                       (size_t)meta->dims[3] * sizeof **raw;
   quark_contraction_init(&c);
   c.request_a = propagator;
+  c.first_a = (uint32_t)first;
   c.nchannel = what->channels->nraw;
   c.channel = what->channels->raw;
   c.nmomentum = what->nmom;
@@ -224,44 +229,92 @@ static int check_colour(const ctl_measurement_t *what, const quark_report_t *rep
   return 0;
 }
 
-int ctl_measure(quark_connection_t *conn, const quark_report_t *report,
-                const ctl_measurement_t *what, const qk_corrmeta_t *names, ctl_progress_t *progress,
-                qk_corrpiece_t *piece) {
-  const double begun = ctl_seconds();
-  quark_result_t result[QK_SOURCE_COMPONENTS];
-  quark_column_t *columns = NULL;
+/* What is kept for a while. */
+typedef struct kept {
+  int64_t n; /* columns of a mass */
+  uint64_t propagator;
+  const quark_result_t *result; /* of all masses */
+  double begun;
+} kept_t;
+
+/* The piece of mass k. */
+static int measure_mass(quark_connection_t *conn, const ctl_measurement_t *what, const kept_t *kept,
+                        uint32_t k, qk_corrmeta_t *meta, qk_corrpiece_t *piece) {
+  const int64_t first = k * kept->n;
+  const quark_result_t *result = kept->result + first;
   double complex *raw = NULL;
-  uint64_t propagator = 0;
-  int64_t n;
-  qk_corrmeta_t meta = *names;
-  int code = ctl_operator_check_single(report, "contractions");
-  if (code) return code;
-  ctl_measurement_describe(what, report, &meta);
-  code = check_open(what, meta.action);
-  if (code == 0) code = check_colour(what, report);
-  if (code) return code;
-  code = ctl_columns(&what->source, what->text, report, &n, &columns);
-  if (code) return code;
-  quark_params_t params = what->params;
-  params.source = what->source.kind;
-  code = ctl_keep(conn, &params, n, columns, begun + what->patience, progress, &propagator, result);
-  free(columns);
-  if (code) return code;
   qk_wall_t wall;
-  qk_wall_init(&wall, n, meta.dims[3], meta.origin[3]);
-  for (int64_t i = 0; i < n && code == 0; i++) code = ctl_wall_take(&wall, conn, i, &result[i]);
-  if (code == 0) code = contract(conn, what, &meta, propagator, &raw);
-  quark_release(conn, propagator, NULL);
-  if (code) {
-    qk_wall_fini(&wall);
-    return code;
+  int code = 0;
+  if (what->params.nmass > 0) {
+    meta->mass = what->params.mass[k];
+    ctl_operator_set_mass(meta->mass, meta->action);
+    name_quark(meta, 0, meta->mass, 1);
   }
-  meta.seconds = ctl_seconds() - begun;
-  code = make_piece(what, &meta, n, result, raw, piece);
+  qk_wall_init(&wall, kept->n, meta->dims[3], meta->origin[3]);
+  for (int64_t i = 0; i < kept->n && code == 0; i++)
+    code = ctl_wall_take(&wall, conn, i, &result[i]);
+  if (code == 0) code = contract(conn, what, meta, kept->propagator, first, &raw);
+  if (code == 0) {
+    meta->seconds = ctl_seconds() - kept->begun;
+    code = make_piece(what, meta, kept->n, result, raw, piece);
+  }
   free(raw);
   if (code == 0)
     piece->wall = wall;
   else
     qk_wall_fini(&wall);
+  return code;
+}
+
+static int measure_all(quark_connection_t *conn, const ctl_measurement_t *what,
+                       const qk_corrmeta_t *meta, const kept_t *kept, qk_corrpiece_t *piece) {
+  uint32_t made = 0;
+  int code = 0;
+  for (; made < ctl_measurement_pieces(what) && code == 0; made += code == 0) {
+    qk_corrmeta_t of = *meta;
+    code = measure_mass(conn, what, kept, made, &of, &piece[made]);
+  }
+  for (uint32_t k = 0; k < made && code; k++) qk_corrpiece_fini(&piece[k]);
+  return code;
+}
+
+/* Whether what is asked for is defined for what the daemon has. */
+static int check(const ctl_measurement_t *what, const quark_report_t *report, const char *action) {
+  int code = ctl_operator_check_single(report, "contractions");
+  if (code == 0) code = check_open(what, action);
+  return code ? code : check_colour(what, report);
+}
+
+uint32_t ctl_measurement_pieces(const ctl_measurement_t *what) {
+  return what->params.nmass > 0 ? what->params.nmass : 1;
+}
+
+int ctl_measure(quark_connection_t *conn, const quark_report_t *report,
+                const ctl_measurement_t *what, const qk_corrmeta_t *names, ctl_progress_t *progress,
+                qk_corrpiece_t *piece) {
+  kept_t kept = {.begun = ctl_seconds()};
+  quark_column_t *columns = NULL;
+  qk_corrmeta_t meta = *names;
+  ctl_measurement_describe(what, report, &meta);
+  int code = check(what, report, meta.action);
+  if (code == 0) code = ctl_columns(&what->source, what->text, report, &kept.n, &columns);
+  if (code) return code;
+  quark_result_t *result = calloc((size_t)kept.n * ctl_measurement_pieces(what), sizeof *result);
+  quark_params_t params = what->params;
+  params.source = what->source.kind;
+  if (!result) {
+    ctl_complain("no memory");
+    code = EXIT_AGAIN;
+  }
+  if (code == 0)
+    code = ctl_keep(conn, &params, kept.n, columns, kept.begun + what->patience, progress,
+                    &kept.propagator, result);
+  free(columns);
+  kept.result = result;
+  if (code == 0) {
+    code = measure_all(conn, what, &meta, &kept, piece);
+    quark_release(conn, kept.propagator, NULL);
+  }
+  free(result);
   return code;
 }

@@ -13,7 +13,7 @@
 #include "client/cli/solving.h"
 
 /* Submits the n columns as one request with kept solutions, and waits for all of them. column and
- * nrhs of params are ignored. result: [n]. On success the caller releases *request. */
+ * nrhs of params are ignored. result: [n], or [nmass][n] with masses. On success the caller releases *request. */
 int ctl_keep(quark_connection_t *conn, const quark_params_t *params, int64_t n,
              const quark_column_t *columns, double give_up, ctl_progress_t *progress,
              uint64_t *request, quark_result_t *result);
@@ -37,8 +37,12 @@ void ctl_name_piece(const quark_report_t *report, const char *gauge, const char 
 /* True for point and wall sources, whose 12 columns make a propagator. */
 bool ctl_can_measure(const qk_source_t *source);
 
-/* Solves, contracts and fetches the correlators. Takes config, quark, label and name from names,
- * and the rest of the description from the daemon and the measurement. */
+/* 1, or one for each mass. */
+uint32_t ctl_measurement_pieces(const ctl_measurement_t *what);
+
+/* Solves, contracts and fetches the correlators: piece[ctl_measurement_pieces()], of which there is
+ * none if it fails. Takes config, quark (that of a mass is its own), label and name from names, and
+ * the rest of the description from the daemon and the measurement. */
 int ctl_measure(quark_connection_t *conn, const quark_report_t *report,
                 const ctl_measurement_t *what, const qk_corrmeta_t *names, ctl_progress_t *progress,
                 qk_corrpiece_t *piece);

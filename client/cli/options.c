@@ -42,7 +42,7 @@ static void check_five(const struct argp_state *state, const ctl_solve_options_t
 
 static void check_masses(const struct argp_state *state, const ctl_solve_options_t *o) {
   if (o->params.nmass == 0) return;
-  if (!o->can_masses) argp_error(state, "--masses is for propagator and solve");
+  if (!o->can_masses) argp_error(state, "--masses is for propagator, solve and correlator");
   if (o->file.path[0]) argp_error(state, "--masses needs --out: there is a file for each mass");
   if (o->detach_s) argp_error(state, "--masses and --detach are both given");
   if (o->params.five_d) argp_error(state, "--masses and --five-d are both given");
@@ -243,7 +243,7 @@ static const qk_option_row_t rows[] = {
          "propagator, sequential, solve, apply: file:PATH[,offset=N] instead of --out; the daemon "
          "writes the fields to this file, in the format of the data channel"},
     {"masses", QK_OPTION_TAKEN, .form = "M1,M2,...", .take = take_masses,
-     .help = "propagator, solve: of staggered fermions solutions for up to 16 masses in place of "
+     .help = "propagator, solve, correlator: of staggered fermions, up to 16 masses in place of "
              "that of the setup, from one Krylov space; a file each, OUT with _mM1, _mM2, ... "
              "before its ending"},
     {"five-d", QK_OPTION_FLAG, AT(params.five_d),

@@ -5,7 +5,6 @@
 #include "client/cli/solving.h"
 #include "proto/action/text.h"
 
-enum { QK_OUT_MAX = 4200 };
 enum { IN_FLIGHT = 2, LEAST_BATCH = 12, MOST_BATCH = 256, RETRY_MS = 500, LOOK_MS = 200 };
 
 /* A request under way: sources first .. first + n - 1 of the work, for each mass one after the
@@ -23,7 +22,7 @@ typedef struct run {
   int64_t ended;
   int masses;                           /* files: 1, or one for each mass */
   ctl_work_t of[QK_MASSES_MAX];         /* work, as each of them has it */
-  char out[QK_MASSES_MAX][QK_OUT_MAX];  /* their names, with several masses */
+  char out[QK_MASSES_MAX][CTL_OUT_MAX]; /* their names, with several masses */
   ctl_outcome_t outcome[QK_MASSES_MAX]; /* of each */
   int writing;                          /* the one whose writer may be at work */
   double give_up;                       /* at submitting, in seconds of the clock */
@@ -150,14 +149,13 @@ static int64_t batch_size(const quark_report_t *report, int masses) {
   return n * masses < MOST_BATCH ? n : MOST_BATCH / masses;
 }
 
-/* OUT with _mMASS before its ending. */
-static int name_file(const char *out, double mass, char name[QK_OUT_MAX]) {
+int ctl_mass_file(const char *out, double mass, char name[CTL_OUT_MAX]) {
   const char *slash = strrchr(out, '/'), *dot = strrchr(out, '.');
   const size_t stem = dot && dot > (slash ? slash + 1 : out) ? (size_t)(dot - out) : strlen(out);
   char number[QK_REAL_TEXT];
   qk_real_text(mass, number);
-  const int n = snprintf(name, QK_OUT_MAX, "%.*s_m%s%s", (int)stem, out, number, out + stem);
-  if (n > 0 && n < QK_OUT_MAX) return 0;
+  const int n = snprintf(name, CTL_OUT_MAX, "%.*s_m%s%s", (int)stem, out, number, out + stem);
+  if (n > 0 && n < CTL_OUT_MAX) return 0;
   ctl_complain("--out=%.80s...: the name is too long", out);
   return EXIT_USAGE;
 }
@@ -171,7 +169,7 @@ static int open_files(run_t *run) {
     *of = *run->work;
     if (p->nmass > 0) {
       of->mass = p->mass[k];
-      code = name_file(run->work->out, of->mass, run->out[k]);
+      code = ctl_mass_file(run->work->out, of->mass, run->out[k]);
       of->out = run->out[k];
     }
     if (code == 0) code = ctl_outcome_open(of, true, &run->outcome[k]);

@@ -80,6 +80,9 @@ int ctl_work_begin(ctl_work_t *work, const ctl_solve_options_t *options);
  * frees them. */
 int ctl_columns(const qk_source_t *source, const char *text, const quark_report_t *report,
                 int64_t *n, quark_column_t **columns);
+/* OUT with _mMASS before its ending. An exit code. */
+enum { CTL_OUT_MAX = 4200 };
+int ctl_mass_file(const char *out, double mass, char name[CTL_OUT_MAX]);
 /* Solves everything, writes the output file and prints the outcome. */
 int ctl_work_run(ctl_work_t *work);
 void ctl_work_end(ctl_work_t *work);

@@ -108,6 +108,7 @@ static void check_ama(const struct argp_state *state, const options_t *o) {
   if (!ama->sloppy.n || !ama->exact.n)
     argp_error(state, "--ama and --exact belong together: one of them is missing");
   if (!o->text) argp_error(state, "--ama needs --source");
+  if (o->solve.params.nmass > 0) argp_error(state, "--ama and --masses are both given");
   if (ama->exact.n > ama->sloppy.n)
     argp_error(state, "--exact: %d sources, of the %d of --ama", ama->exact.n, ama->sloppy.n);
   if (o->solve.has_tol || o->solve.params.tol_abs > 0 || o->solve.params.tol_hq > 0)
@@ -137,6 +138,8 @@ static void finish(const struct argp_state *state, void *values) {
   if (o->text && !o->solve.out) argp_error(state, "--out is required with --source");
   if (o->text && o->solve.params.basis != QUARK_DEGRAND_ROSSI)
     argp_error(state, "--basis: must be degrand-rossi; correlators do not depend on it");
+  if (o->solve.params.nmass > 0 && !o->text) argp_error(state, "--masses is for --source");
+  if (o->solve.params.nmass > 0 && o->png) argp_error(state, "--masses and --png are both given");
   check_ama(state, o);
 }
 
@@ -318,20 +321,45 @@ static int show_pieces(const options_t *o, const char *path) {
                              shown.list));
 }
 
+/* The file of piece k. */
+static int name_out(const options_t *o, uint32_t k, char name[CTL_OUT_MAX]) {
+  if (o->solve.params.nmass > 0) return ctl_mass_file(o->solve.out, o->solve.params.mass[k], name);
+  snprintf(name, CTL_OUT_MAX, "%s", o->solve.out);
+  return 0;
+}
+
 static int measure(const options_t *o, const ctl_measurement_t *what, quark_connection_t *conn,
                    const quark_report_t *report) {
-  qk_corrpiece_t piece;
+  const uint32_t n = ctl_measurement_pieces(what);
+  qk_corrpiece_t piece[QK_MASSES_MAX];
   qk_corrmeta_t names;
+  char out[CTL_OUT_MAX];
   qk_err_t err = {0};
+  int code = 0;
+  for (uint32_t k = 0; k < n && code == 0; k++) code = name_out(o, k, out);
+  if (code) return code;
   qk_corrmeta_init(&names);
   ctl_name_piece(report, report->setup.gauge, o->text, what->params.flavour, &names);
   ctl_progress_t progress;
-  ctl_progress_begin(&progress, report->setup.columns, o->solve.progress);
-  int code = ctl_measure(conn, report, what, &names, &progress, &piece);
+  ctl_progress_begin(&progress, report->setup.columns * n, o->solve.progress);
+  code = ctl_measure(conn, report, what, &names, &progress, piece);
   ctl_progress_end(&progress);
   if (code) return code;
-  if (qk_corrfile_write(o->solve.out, &piece, &err) != QK_OK) code = ctl_fail_file(&err);
-  qk_corrpiece_fini(&piece);
+  for (uint32_t k = 0; k < n; k++) {
+    if (code == 0 && (code = name_out(o, k, out)) == 0 &&
+        qk_corrfile_write(out, &piece[k], &err) != QK_OK)
+      code = ctl_fail_file(&err);
+    qk_corrpiece_fini(&piece[k]);
+  }
+  return code;
+}
+
+static int show_all(const options_t *o) {
+  const uint32_t n = o->solve.params.nmass > 0 ? o->solve.params.nmass : 1;
+  char out[CTL_OUT_MAX];
+  int code = 0;
+  for (uint32_t k = 0; k < n && code == 0; k++)
+    if ((code = name_out(o, k, out)) == 0) code = show_pieces(o, out);
   return code;
 }
 
@@ -356,7 +384,7 @@ static int ask_daemon(const options_t *o) {
                ? ctl_ama_run(conn, &report, &what, &o->ama, o->solve.out, o->solve.progress)
                : measure(o, &what, conn, &report);
   quark_close(conn);
-  return code ? code : show_pieces(o, o->solve.out);
+  return code ? code : show_all(o);
 }
 
 static int read_file(const options_t *o) {
@@ -377,7 +405,7 @@ int ctl_correlator(int argc, char **argv) {
       "again later.";
   options_t o = {.text = NULL};
   ctl_solve_options_init(&o.solve);
-  o.solve.out_optional = true;
+  o.solve.out_optional = o.solve.can_masses = true;
   qk_options_parse(&table, "FILE\n--source=SOURCE --out=FILE", about, argc, argv, &o);
   const int code = o.text ? ask_daemon(&o) : read_file(&o);
   qk_channels_fini(&o.channel);
