@@ -127,7 +127,7 @@ void ctl_measurement_describe(const ctl_measurement_t *what, const quark_report_
   meta->tolerance_hq = ctl_asked(what->params.tol_hq);
 }
 
-/* The raw correlators of a kept propagator, whose first column is `first`; the caller frees *raw. */
+/* The raw correlators of a kept propagator from column `first` on; the caller frees *raw. */
 static int contract(quark_connection_t *conn, const ctl_measurement_t *what,
                     const qk_corrmeta_t *meta, uint64_t propagator, int64_t first,
                     double complex **raw) {

@@ -13,7 +13,8 @@
 #include "client/cli/solving.h"
 
 /* Submits the n columns as one request with kept solutions, and waits for all of them. column and
- * nrhs of params are ignored. result: [n], or [nmass][n] with masses. On success the caller releases *request. */
+ * nrhs of params are ignored. result: [n], or [nmass][n] with masses. On success the caller
+ * releases *request. */
 int ctl_keep(quark_connection_t *conn, const quark_params_t *params, int64_t n,
              const quark_column_t *columns, double give_up, ctl_progress_t *progress,
              uint64_t *request, quark_result_t *result);

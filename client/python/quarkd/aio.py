@@ -88,7 +88,9 @@ class AsyncConnection:
         return made if isinstance(made, list) else [made]
 
     async def solve(self, b: Any, **terms: Any) -> Any:
-        """The solution of one right-hand side."""
+        """The solution of one right-hand side; with `masses` Connection.solve, in the executor."""
+        if terms.get('masses') is not None:
+            return await _run(self.sync.solve, b, **terms)
         return await (await self.submit(b, **terms))
 
     async def apply(self, x: Any, part: str = 'M', **terms: Any) -> Any:
@@ -102,6 +104,10 @@ class AsyncConnection:
     async def propagator(self, *arguments: Any, **terms: Any) -> Any:
         """Connection.propagator, in the executor: it goes on to its end if its task is cancelled."""
         return await _run(self.sync.propagator, *arguments, **dict({'progress': False}, **terms))
+
+    async def propagators(self, *arguments: Any, **terms: Any) -> Any:
+        """Connection.propagators, likewise."""
+        return await _run(self.sync.propagators, *arguments, **dict({'progress': False}, **terms))
 
     async def ready(self, *arguments: Any, **terms: Any) -> Any:
         """Connection.ready"""

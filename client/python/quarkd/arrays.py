@@ -63,6 +63,13 @@ def take(b: Any, shape: Tuple[int, ...]) -> Tuple[NDArray[Any], bool, Back]:
     return np.ascontiguousarray(array.reshape((-1,) + shape), dtype), many, back
 
 
+def _check_site(shape: Tuple[int, ...]) -> None:
+    """Any two axes behind those of the lattice: pyquda halves links, too. Several colour vectors look like that, but for the extent of x."""
+    if len(shape) < 6 or (shape[-1] == 3 and shape[-2] not in (3, 4)):
+        alone = ': fields with colour alone (staggered fermions) are of all sites in every request' if shape[-1:] == (3,) else ''
+        raise ValueError('a field of shape %s: must be [..., t, z, y, x, 4 spins, 3 colours]%s' % (shape, alone))
+
+
 def _sites(shape: Tuple[int, ...], parity: str) -> NDArray[np.bool_]:
     """Which sites [t, z, y, x] are of that parity."""
     if parity not in ('even', 'odd') or len(shape) != 4 or any(n % 2 for n in shape):
@@ -77,6 +84,7 @@ def half(field: ArrayLike, parity: str) -> NDArray[Any]:
     parity: 'even', 'odd': of x + y + z + t.
     """
     array = np.asarray(field)
+    _check_site(array.shape)
     lattice, front = array.shape[-6:-2], array.shape[:-6]
     chosen = array[(slice(None),) * len(front) + (_sites(lattice, parity),)]
     return chosen.reshape(front + lattice[:3] + (lattice[3] // 2,) + array.shape[-2:])
@@ -90,6 +98,7 @@ def whole(field: ArrayLike, parity: str) -> NDArray[Any]:
     True
     """
     array = np.asarray(field)
+    _check_site(array.shape)
     lattice, front = array.shape[-6:-3] + (2 * array.shape[-3],), array.shape[:-6]
     out = np.zeros(front + lattice + array.shape[-2:], array.dtype)
     out[(slice(None),) * len(front) + (_sites(lattice, parity),)] = array.reshape(front + (-1,) + array.shape[-2:])

@@ -184,6 +184,8 @@ class Connection(Setups, Eigen, Perambulators):
         deadline    seconds from acceptance; 0: none
         detach      seconds that the result waits for `quarkd.attach` when the connection is gone; 0: it ends with the connection
         five_d      of an action with a fifth dimension: b and x are [s, t, z, y, x, spin, colour], M x = b with all its slices
+        `submit_many`, `solve` and `propagators` also have
+        masses      of staggered fermions up to 16 masses in place of that of the setup, from one Krylov space: a solution for each, with `tol` alone
         Errors: TypeError, ValueError (numbers, shape, words), RequestError. How the solve ends is told by the future.
         """
         return self._submit(b, False, tol=tol, tol_abs=tol_abs, tol_hq=tol_hq, max_iter=max_iter, basis=basis, normalisation=normalisation,
@@ -191,11 +193,15 @@ class Connection(Setups, Eigen, Perambulators):
                             priority=priority, deadline=deadline, detach=detach, five_d=five_d, patience=patience)[0]
 
     def submit_many(self, b: Any, **terms: Any) -> List[Future]:
-        """Sends right-hand sides [n, t, z, y, x, spin, colour] as one request: a future for each. The terms are those of `submit`."""
+        """Sends right-hand sides [n, t, z, y, x, spin, colour] as one request: a future for each, with `masses` all n of one mass after the other.
+
+        The terms are those of `submit`.
+        """
         return self._submit(b, True, **terms)
 
     def solve(self, b: Any, *, progress: Wish = False, **terms: Any) -> Any:
-        """Solves M x = b for one right-hand side, or for all of [n, ...], and returns x as what b was. The terms are those of `submit`.
+        """Solves M x = b for one right-hand side, or for all of [n, ...], and returns x as what b was; with `masses` [mass, ...] of that. The terms are
+        those of `submit`.
 
         Errors: those of `submit`; if a right-hand side was not solved, the error of the first, when all have ended. Ctrl-C cancels.
         """
@@ -211,7 +217,7 @@ class Connection(Setups, Eigen, Perambulators):
         parity   'even', 'odd': fields of one parity (`quarkd.half`). The result is on it; of hops x is on the other one
         The other terms are those of `submit` that are not about solving. Errors: those of `submit`.
         """
-        if part == 'solve' or {'tol', 'tol_abs', 'tol_hq', 'max_iter', 'batch_only', 'detach'} & set(terms):
+        if part == 'solve' or {'tol', 'tol_abs', 'tol_hq', 'max_iter', 'batch_only', 'detach', 'masses'} & set(terms):
             raise ValueError('apply: part must be %s, and nothing is solved' % ', '.join(list(term.WORKS)[1:]))
         if part not in term.WORKS:
             raise ValueError('part %r: must be %s' % (part, ', '.join(list(term.WORKS)[1:])))
@@ -239,9 +245,13 @@ class Connection(Setups, Eigen, Perambulators):
         except KeyboardInterrupt:
             request.cancel()
             raise
-        if not many:
+        masses = len(term.mass_list(terms.get('masses')))
+        if not many and not masses:
             return back(futures[0]._fetch())
-        return back(np.stack([f._fetch() for f in futures]))
+        found = np.stack([f._fetch() for f in futures])
+        if masses and many:
+            found = found.reshape((masses, -1) + found.shape[1:])
+        return back(found)
 
     def _submit(self, b: Any, many: bool, *, setup: Name = None, patience: Optional[float] = None, parity: Optional[str] = None,
                 **terms: Any) -> List[Future]:
@@ -253,13 +263,13 @@ class Connection(Setups, Eigen, Perambulators):
         if has_axis != many:
             raise ValueError('right-hand sides of shape %s: submit takes one of shape %s, submit_many [n, ...] of that' % (np.shape(b), shape))
         params, keep = term.params(setup=setup, dtype=array.dtype, nrhs=len(array), parity=parity, **terms)
-        request = Request(self._handle, len(array))
+        request = Request(self._handle, params.nrhs)
         request.submit(lib.quark_submit, params, self.patience if patience is None else patience)
         if request.bytes != array[0].nbytes:
             self._known_shape.clear()
             raise errors.make(lib.QUARK_BAD_GEOMETRY, 'the daemon has fields of %d bytes now, not of %d' % (request.bytes, array[0].nbytes))
         try:
-            request.upload(array)
+            request.upload(array, params.nrhs // len(array))
             if terms.get('detach'):
                 request.flush()
                 request.detach()
@@ -267,7 +277,7 @@ class Connection(Setups, Eigen, Perambulators):
             request.release()
             raise
         del keep
-        return [Future(request, i, array.dtype, shape, back) for i in range(len(array))]
+        return [Future(request, i, array.dtype, shape, back) for i in range(request.nrhs)]
 
     def _submit_source(self, source: sources.Source, *, dtype: DTypeLike = 'complex128', setup: Name = None, patience: Optional[float] = None,
                        parity: Optional[str] = None, **terms: Any) -> List[Future]:
@@ -292,7 +302,7 @@ class Connection(Setups, Eigen, Perambulators):
         if project:
             texts.append(ffi.new('char[]', os.fsencode(project[0])))
             params.project, params.project_count = texts[-1], project[1]
-        request = Request(self._handle, len(columns))
+        request = Request(self._handle, params.nrhs)
         request.submit(lib.quark_submit, params, self.patience if patience is None else patience)
         del texts
         return request, columns
@@ -312,24 +322,39 @@ class Connection(Setups, Eigen, Perambulators):
         keep: seconds after the last use when the daemon may forget them; 0: its own limit. The other terms are those of `submit`.
         Errors: ValueError, RequestError; the error of the first column that was not solved. Ctrl-C cancels.
         """
+        return self._propagators(source, None, tol=tol, tol_abs=tol_abs, tol_hq=tol_hq, dtype=dtype, setup=setup, progress=progress, patience=patience,
+                                 flavour=flavour, max_iter=max_iter, priority=priority, normalisation=normalisation, batch_only=batch_only, keep=keep)[0]
+
+    def propagators(self, source: Union[sources.Source, str], masses: Sequence[float], **terms: Any) -> List[Propagator]:
+        """Of staggered fermions: a propagator for each mass, from one Krylov space (`masses` of `submit`). The terms are those of `propagator`.
+
+        They are one request: the daemon forgets the solutions when all of them are released.
+        """
+        return self._propagators(source, term.mass_list(masses), **terms)
+
+    def _propagators(self, source: Union[sources.Source, str], masses: Optional[Tuple[float, ...]], *, tol: Optional[float] = None, tol_abs: float = 0.0,
+                     tol_hq: float = 0.0, flavour: int = 1, normalisation: str = 'mass', dtype: DTypeLike = 'complex128', setup: Name = None,
+                     progress: Wish = None, patience: Optional[float] = None, keep: float = 0.0, **more: Any) -> List[Propagator]:
         if isinstance(source, str):
             source = sources.parse(source)
         report = self.ready(setup)
         terms = term.known({'tol': tol, 'tol_abs': tol_abs, 'tol_hq': tol_hq, 'flavour': flavour, 'setup': setup, 'normalisation': normalisation})
-        request, columns = self._announce(source, report, dtype, True, keep, patience, max_iter=max_iter, priority=priority,
-                                          batch_only=batch_only, **terms)
+        request, columns = self._announce(source, report, dtype, True, keep, patience, masses=masses, **more, **terms)
         try:
             with Show(progress, request, ('sequential, ' if source.through else '') + str(source)) as update:
-                for i in range(len(columns)):
+                for i in range(request.nrhs):
                     request.wait(i, each=update)
                     update()
         except KeyboardInterrupt:
             request.cancel()
             raise
-        for i in range(len(columns)):
+        for i in range(request.nrhs):
             if request.results[i].code:
                 raise request.results[i].error('column')
-        return Propagator(self, request, source, columns, report, dtype, terms)
+        if not masses:
+            return [Propagator(self, request, source, columns, report, dtype, terms)]
+        kept = set(masses)
+        return [Propagator(self, request, source, columns, report.of_mass(m), dtype, terms, k * len(columns), kept) for k, m in enumerate(masses)]
 
     def _operator(self, report: Report, terms: Mapping[str, Any]) -> Dict[str, Any]:
         """What files say of the operator (client/README.md)."""

@@ -216,6 +216,8 @@ class Bricks:
     def _work(self, b: Any, work: str, *, parity: None = None, **terms: Any) -> Any:
         if parity is not None:
             raise ValueError('bricks have all sites: parity must be None')
+        if terms.get('masses') is not None:
+            raise ValueError('masses: not of bricks')
         report, shape = self._report(terms.get('setup')), self.shape_of(terms.get('setup'))
         array, many, back = self._together(lambda: arrays.take(b, shape))
         self._together(lambda: self._alike((array.dtype.str, array.shape[0])))

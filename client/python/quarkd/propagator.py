@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Sequence, Tuple, Union
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Sequence, Set, Tuple, Union
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,18 +49,20 @@ class Propagator:
     """Solutions for all columns of a source, which stay with the daemon until `release`, or until nothing refers to this object.
 
     results   how each column ended
-    report    of the daemon as it was: operator, configuration
+    report    of the daemon as it was: operator (of several masses that of this one), configuration
+    first     of several masses: the number of the first column in the request, which is that of all masses
     """
 
     def __init__(self, connection: Connection, request: Request, source: sources.Source, columns: List[sources.Column], report: Report,
-                 dtype: Any, terms: Dict[str, Any]) -> None:
+                 dtype: Any, terms: Dict[str, Any], first: int = 0, kept: Optional[Set[float]] = None) -> None:
         self.connection, self.request, self.source, self.report = connection, request, source, report
         self.dtype, self.terms, self._columns = np.dtype(dtype), terms, columns
-        self.results = [request.results[i] for i in range(request.nrhs)]
+        self.first, self._kept = first, kept
+        self.results = [request.results[first + i] for i in range(len(columns))]
         self._arrays: weakref.WeakValueDictionary[int, NDArray[Any]] = weakref.WeakValueDictionary()
 
     def __len__(self) -> int:
-        return self.request.nrhs
+        return len(self.results)
 
     def __getitem__(self, index: Union[int, Tuple[int, int]]) -> Column:
         """Column i, or that of (spin, colour): 3 * spin + colour; of staggered fermions that of (0, colour)."""
@@ -86,7 +88,7 @@ class Propagator:
     def _column(self, i: int) -> NDArray[Any]:
         array = self._arrays.get(i)
         if array is None:
-            array = self.request.view(i).view(self.dtype.newbyteorder('<')).reshape(self.report.shape)
+            array = self.request.view(self.first + i).view(self.dtype.newbyteorder('<')).reshape(self.report.shape)
             self._arrays[i] = array
         return array
 
@@ -116,7 +118,7 @@ class Propagator:
 
     def column_sums(self) -> List[Optional[WallSums]]:
         """Of domain wall fermions: sums over time slices of each column; None for one that has none."""
-        return [self.request.wall_sums(i) for i in range(len(self))]
+        return [self.request.wall_sums(self.first + i) for i in range(len(self))]
 
     def wall_sums(self) -> WallSums:
         """Of domain wall fermions: those of all columns together, with the residual mass. Errors: ValueError without them."""
@@ -161,6 +163,7 @@ class Propagator:
         c = ffi.new('quark_contraction_t *')
         lib.quark_contraction_init(c)
         c.request_a, c.request_b = self.request.number, anti.request.number if anti else 0
+        c.first_a, c.first_b = self.first, anti.first if anti else 0
         channel, momentum = ffi.new('quark_channel_t[]', raw), ffi.new('int32_t[][3]', list(momenta))
         c.nchannel, c.channel, c.nmomentum, c.momentum = len(raw), channel, len(momenta), momentum
         c.origin = list(self.origin)
@@ -206,8 +209,11 @@ class Propagator:
         io.write_scidac(path, self, form)
 
     def release(self) -> None:
-        """The daemon forgets the solutions. Arrays of columns stay as they are."""
-        self.request.release()
+        """The daemon forgets the solutions, of several masses when those of all are released. Arrays of columns stay as they are."""
+        if self._kept is not None:
+            self._kept.discard(self.report.setup['mass'])
+        if not self._kept:
+            self.request.release()
 
     def __repr__(self) -> str:
         return 'Propagator(%s, %d columns, residual %.2e)' % (self.source, len(self), max(r.residual for r in self.results))

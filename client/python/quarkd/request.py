@@ -143,24 +143,24 @@ class Request:
         self.bytes = size[0]
         self.handle.requests[self.number] = self
 
-    def upload(self, array: NDArray[Any]) -> None:
-        """Sends a contiguous array, all right-hand sides. It can be written again then."""
+    def upload(self, array: NDArray[Any], times: int = 1) -> None:
+        """Sends a contiguous array, all right-hand sides, `times` times one after the other. It can be written again then."""
         found = arrays.buffer_of(array)
-        if found and array.nbytes == self.nrhs * self.bytes:
-            self._put(*found)
+        if found and array.nbytes * times == self.nrhs * self.bytes:
+            self._put(*found, self.nrhs // times)
             return
         data, err = ffi.from_buffer(array.reshape(-1).view(np.uint8)), ffi.new('quark_error_t *')
-        for begin in range(0, len(data), PIECE):
+        for begin in list(range(0, len(data), PIECE)) * times:
             with self.handle as conn:
                 code = lib.quark_upload(conn, self.number, data + begin, min(PIECE, len(data) - begin), err)
             errors.check(code, err)
 
-    def _put(self, memory: Any, offset: int) -> None:
-        """The same from a buffer, which is read where it is."""
+    def _put(self, memory: Any, offset: int, n: int) -> None:
+        """The same from a buffer of n, which is read where it is."""
         err = ffi.new('quark_error_t *')
         for rhs in range(self.nrhs):
             with self.handle as conn:
-                code = lib.quark_put(conn, self.number, rhs, memory, offset + rhs * self.bytes, err)
+                code = lib.quark_put(conn, self.number, rhs, memory, offset + rhs % n * self.bytes, err)
             errors.check(code, err)
         patience = time.monotonic() + PUT
         while lib.quark_buffer_wait(memory, SLICE_MS, err):

@@ -90,7 +90,7 @@ class Source:
             return [dict(place, vector=n) for n in self.numbers]
         if self.kind == 'sequential':
             assert self.through is not None
-            return [dict(place, request=self.through.request.number, rhs=i) for i in range(len(self.through))]
+            return [dict(place, request=self.through.request.number, rhs=self.through.first + i) for i in range(len(self.through))]
         if self.is_noise:
             return list(self._noise(place, dims[3]))
         both = flavours > 1 and not place.get('flavour')

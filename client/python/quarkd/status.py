@@ -1,11 +1,12 @@
 """What the daemon says of itself and of its setups."""
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Dict, List, Tuple
 
 from . import errors, notebook
 from ._quark import ffi, lib
+from .smearing import real
 
 
 def plain(value: Any) -> Any:
@@ -65,6 +66,11 @@ class Report:
         memory['share'] = {share['name']: share['bytes'] for share in memory['share'][:memory.pop('shares')]}
         return cls(state_name(d['state']), d['version'], d['uptime'], setup, d['engine'], d['counters'], d['occupancy'], d['memory_used'],
                    d['memory_limit'], d['trouble'], d)
+
+    def of_mass(self, mass: float) -> Report:
+        """What it is of a solution for another mass of the same request."""
+        parameters = {key: real(mass) if key == 'mass' else value for key, value in self.setup['parameters'].items()}
+        return replace(self, setup={**self.setup, 'mass': mass, 'parameters': parameters})
 
     @property
     def dims(self) -> Tuple[int, int, int, int]:

@@ -21,6 +21,7 @@ WORKS = {'solve': lib.QUARK_WORK_SOLVE, 'M': lib.QUARK_WORK_M, 'hop': lib.QUARK_
          'smear': lib.QUARK_WORK_SMEAR}
 USUAL = 1e-10  # of tol, where no other residual is asked for
 LONGEST = 1e9  # seconds
+MOST_MASSES = 16
 Name = Union[str, Setup, None]
 
 
@@ -53,6 +54,20 @@ def tolerances(tol: Optional[float], tol_abs: float, tol_hq: float) -> Tuple[flo
     return out
 
 
+def mass_list(masses: Optional[Sequence[float]]) -> Tuple[float, ...]:
+    """The masses of a request; none: that of the setup.
+
+    >>> mass_list([0.1, 0.02]), mass_list(None)
+    ((0.1, 0.02), ())
+    """
+    if masses is None:
+        return ()
+    out = tuple(float(m) for m in np.atleast_1d(np.asarray(masses, float)).ravel())
+    if not 1 <= len(out) <= MOST_MASSES or len(set(out)) != len(out) or not np.isfinite(out).all():
+        raise ValueError('masses %r: must be 1 to %d finite numbers, none twice' % (out, MOST_MASSES))
+    return out
+
+
 def milliseconds(what: str, seconds: float) -> int:
     if not 0 <= seconds < LONGEST:
         raise ValueError('%s %r s: must be 0 to 1e9' % (what, seconds))
@@ -62,9 +77,10 @@ def milliseconds(what: str, seconds: float) -> int:
 def params(*, dtype: DTypeLike, nrhs: int, tol: Optional[float] = None, tol_abs: float = 0.0, tol_hq: float = 0.0, max_iter: int = 10000,
            basis: str = 'degrand-rossi', normalisation: str = 'mass', flavour: int = 1, dagger: bool = False, parity: Optional[str] = None,
            schur: Optional[str] = None, work: str = 'solve', batch_only: bool = False, setup: Name = None, smearing: Optional[Gauss] = None,
-           priority: int = 4, deadline: float = 0.0, detach: float = 0.0, five_d: bool = False,
+           priority: int = 4, deadline: float = 0.0, detach: float = 0.0, five_d: bool = False, masses: Optional[Sequence[float]] = None,
            grid: Optional[Sequence[int]] = None, part: int = -1) -> Tuple[Any, List[Any]]:
-    """A quark_params_t, and what must live as long. grid, part: fields go in parts (quark_join). Errors: ValueError."""
+    """A quark_params_t, and what must live as long. nrhs: sources, of which each has a solution for each mass. grid, part: fields go in parts (quark_join).
+    Errors: ValueError."""
     if flavour not in (1, -1) or not 0 <= priority <= 9 or not 1 <= max_iter < 1 << 63:
         raise ValueError('flavour %r, priority %r, max_iter %r: must be 1 or -1, 0 to 9, and positive' % (flavour, priority, max_iter))
     p, keep = ffi.new('quark_params_t *'), []
@@ -78,7 +94,13 @@ def params(*, dtype: DTypeLike, nrhs: int, tol: Optional[float] = None, tol_abs:
         raise ValueError('schur %r: needs a parity, even or odd' % schur)
     p.flavour, p.priority, p.batch_only, p.five_d = flavour, priority, batch_only, five_d
     p.deadline_ms, p.detach_ms = milliseconds('deadline', deadline), milliseconds('detach', detach)
+    several = mass_list(masses)
+    if several:
+        keep.append(ffi.new('double[]', several))
+        p.mass, p.nmass, p.nrhs = keep[-1], len(several), nrhs * len(several)
     if grid is not None:
+        if several:
+            raise ValueError('masses: not of fields in parts')
         p.grid, p.part = list(grid), part
     name = name_of(setup)
     if name is not None:
