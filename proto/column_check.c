@@ -56,6 +56,9 @@ qk_status_t qk_smearing_check(const Quark__Smearing *s, const char *what, char w
   if (s->steps > QK_SMEAR_STEPS_MAX)
     return refuse(why, QK_TOO_LARGE, "%s: steps = %u is over the limit of %d", what, s->steps,
                   QK_SMEAR_STEPS_MAX);
+  if (s->shift > QK_SHIFT_MAX)
+    return refuse(why, QK_BAD_ARGUMENT, "%s: shift = %u is outside 0 .. %d", what, s->shift,
+                  QK_SHIFT_MAX);
   return check_link_smearing(s, what, why);
 }
 

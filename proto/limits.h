@@ -53,6 +53,7 @@ enum {
   QK_CHANNELS_MAX = 512,                 /* of a contraction */
   QK_WALL_TIMES_MAX = 512,               /* time slices of WALL_SUMS */
   QK_SMEAR_STEPS_MAX = 1000,             /* Gaussian smearing */
+  QK_SHIFT_MAX = 7,                      /* bits of x, y and z */
   QK_LINK_STEPS_MAX = 100,               /* link smearing */
 
   QK_EIGEN_NAME_MAX = 64,       /* name of eigenvectors */
@@ -109,7 +110,8 @@ enum {
   QK_FEATURE_REPLICAS = 21,   /* replicas and devices of LOAD */
   QK_FEATURE_VALUES = 22,     /* kept of EIGEN */
   QK_FEATURE_FIX_GAUGE = 23,  /* fix_gauge of LOAD */
-  QK_FEATURE_MASSES = 24      /* masses of SUBMIT */
+  QK_FEATURE_MASSES = 24,     /* masses of SUBMIT */
+  QK_FEATURE_SHIFT = 25       /* shift of a smearing; tastes of CONTRACT */
 };
 
 #define QK_ZEROS_MAX (1u << 31)         /* bytes of one UPLOAD_ZERO */

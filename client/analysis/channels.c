@@ -32,6 +32,16 @@ static const meson_t mesons[] = {
 };
 enum { NMESON = sizeof mesons / sizeof mesons[0] };
 
+/* Pions of staggered quarks by their taste, the polarisations of which have one spin. */
+static const struct {
+  const char *name;
+  int count;
+  uint32_t spin, taste[POLARISATIONS];
+} tastes[] = {{"pioni5", 3, 15, {14, 13, 11}}, {"pionij", 3, 7, {6, 5, 3}},
+              {"pioni0", 3, 15, {9, 10, 12}},  {"pioni", 3, 7, {1, 2, 4}},
+              {"pion0", 1, 15, {8}},           {"pions", 1, 7, {0}}};
+enum { NTASTE = sizeof tastes / sizeof tastes[0] };
+
 /* The last one is of colour vectors, the others of quarks with spin, which `all` is for. */
 static const struct {
   const char *name;
@@ -87,7 +97,17 @@ bool qk_gamma_parse(const char *text, uint32_t *n) {
 bool qk_channel_is_symmetric(const char *name) {
   for (int i = 0; i < NMESON; i++)
     if (strcmp(mesons[i].name, name) == 0) return true;
+  for (int i = 0; i < NTASTE; i++)
+    if (strcmp(tastes[i].name, name) == 0) return true;
   return false;
+}
+
+bool qk_channel_alternates(const char *name) {
+  return strcmp(name, "pion") != 0 && strcmp(name, "g5-g5") != 0;
+}
+
+unsigned qk_channel_shift(const quark_channel_t *raw) {
+  return raw->kind == QUARK_MESON ? raw->sink ^ raw->source : 0;
 }
 
 /* ---- the list ---- */
@@ -114,6 +134,15 @@ static void add_meson(qk_channels_t *c, const meson_t *m) {
   line_t *line = add_line(c, m->name, QUARK_MESON, meson_sign(m->gamma[0]));
   for (int i = 0; line && i < m->count; i++)
     line->raw[line->count++] = add_raw(c, (quark_channel_t){QUARK_MESON, m->gamma[i], m->gamma[i]});
+}
+
+/* The daemon gives them with the square of the matrix of spin. */
+static void add_taste(qk_channels_t *c, int k) {
+  line_t *line = add_line(c, tastes[k].name, QUARK_MESON, tastes[k].spin == 15 ? 1 : -1);
+  c->tastes = true;
+  for (int i = 0; line && i < tastes[k].count; i++)
+    line->raw[line->count++] =
+        add_raw(c, (quark_channel_t){QUARK_MESON, tastes[k].spin, tastes[k].taste[i]});
 }
 
 static void add_baryon(qk_channels_t *c, int i) {
@@ -144,6 +173,17 @@ static bool add_word(qk_channels_t *c, const char *word, size_t bytes) {
       add_baryon(c, i);
       known = true;
     }
+  const bool every = bytes == 6 && memcmp(word, "tastes", bytes) == 0;
+  if (every) {
+    add_meson(c, &mesons[0]);
+    add_meson(c, &mesons[1]);
+    known = true;
+  }
+  for (int i = 0; i < NTASTE; i++)
+    if (every || (strlen(tastes[i].name) == bytes && memcmp(tastes[i].name, word, bytes) == 0)) {
+      add_taste(c, i);
+      known = true;
+    }
   if (known) return true;
   if (bytes == 5 && memcmp(word, "pairs", bytes) == 0) {
     for (uint32_t i = 0; i < GAMMAS * GAMMAS; i++) add_pair(c, i / GAMMAS, i % GAMMAS);
@@ -159,7 +199,7 @@ static bool add_word(qk_channels_t *c, const char *word, size_t bytes) {
 }
 
 qk_status_t qk_channels_parse(const char *text, qk_channels_t *channels, qk_err_t *err) {
-  enum { MOST = NMESON + NBARYON + GAMMAS * GAMMAS };
+  enum { MOST = NMESON + NBARYON + NTASTE + GAMMAS * GAMMAS };
   static const char separators[] = ", \t\n";
   qk_channels_t c = {.line = calloc(MOST, sizeof *c.line), .raw = calloc(MOST + 16, sizeof *c.raw)};
   if (!c.line || !c.raw) {
@@ -172,8 +212,8 @@ qk_status_t qk_channels_parse(const char *text, qk_channels_t *channels, qk_err_
       qk_channels_fini(&c);
       return qk_fail(err, QK_BAD_ARGUMENT,
                      "channel \"%.*s\": must be pion, a4, a0, rho, rho_t, a1, b1, nucleon, "
-                     "nucleon_minus, delta, nucleon_corner, all, pairs, or two gamma matrices such "
-                     "as g5-gxgt or 15-9",
+                     "nucleon_minus, delta, nucleon_corner, pioni5, pionij, pioni0, pioni, pion0, "
+                     "pions, tastes, all, pairs, or two gamma matrices such as g5-gxgt or 15-9",
                      (int)(bytes < 40 ? bytes : 40), p);
     }
     p += bytes;

@@ -8,6 +8,9 @@
  *   tr[(1 +- gt)/2 N(t)] + tr[(1 -+ gt)/2 N(-t)] } delta              the same of sum_ij P_ij
  *   Delta_ji(t) with P_ij = delta_ij - gi gj / 3, which is spin 3/2 at rest
  *   nucleon_corner     of fields with colour alone: the local nucleon as it is
+ *   pioni5, pionij, pioni0, pioni, pion0, pions   likewise: pions of other tastes, the mean over i,
+ *                      with MILC's names: g5 or g5 gt times taste gi g5; gi gj; gi gt; gi; gt; 1
+ *   tastes             pion, a4 (MILC's pion05) and these six
  *   SINK-SOURCE        a
  *   meson of two gamma matrices as the daemon gives it: id, g5, gx, gxgt, ... or the numbers 0 ..
  *   15 of quark.h: "g5-gxgygz", "15-7" all                all names above; pairs: all 256 pairs
@@ -34,6 +37,7 @@ typedef struct qk_channels {
   struct qk_channel_line *line; /* n */
   uint32_t nraw;
   quark_channel_t *raw; /* nraw different ones, which the daemon computes */
+  bool tastes;          /* there are names of fields with colour alone that are shifted */
 } qk_channels_t;
 
 /* text: names separated by commas or blanks. Repeated names count once. */
@@ -43,6 +47,12 @@ void qk_channels_fini(qk_channels_t *channels);
 const char *qk_channels_name(const qk_channels_t *channels, int i);
 /* True if C(T - t) = C(t), so that a cosh describes the correlator: for mesons that have a name. */
 bool qk_channel_is_symmetric(const char *name);
+/* Of staggered fermions: whether a partner of the other parity alternates in it, as in all but the
+ * pion. */
+bool qk_channel_alternates(const char *name);
+/* By which the propagator of a meson of colour vectors is shifted at source and sink: bits 1, 2, 4
+ * for x, y, z. Above 7: in t, too, which is not done. */
+unsigned qk_channel_shift(const quark_channel_t *raw);
 
 /* Complex numbers of all raw channels at one momentum and time. */
 int64_t qk_channels_numbers(const qk_channels_t *channels);

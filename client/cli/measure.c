@@ -127,46 +127,131 @@ void ctl_measurement_describe(const ctl_measurement_t *what, const quark_report_
   meta->tolerance_hq = ctl_asked(what->params.tol_hq);
 }
 
-/* The raw correlators of a kept propagator from column `first` on; the caller frees *raw. */
-static int contract(quark_connection_t *conn, const ctl_measurement_t *what,
-                    const qk_corrmeta_t *meta, uint64_t propagator, int64_t first,
-                    double complex **raw) {
+/* A measurement under way. */
+typedef struct run {
+  quark_connection_t *conn;
+  const ctl_measurement_t *what;
+  const qk_corrmeta_t *meta;
+  ctl_progress_t *progress;
+  bool colour;
+  int64_t n; /* columns of a mass */
+  quark_column_t *column;
+  quark_result_t *result; /* of the columns of all masses */
+  uint64_t propagator;    /* of the source as it is */
+  double complex *raw[QK_MASSES_MAX];
+  double begun;
+} run_t;
+
+static size_t raw_bytes(const run_t *run) {
+  return (size_t)qk_channels_numbers(run->what->channels) * run->what->nmom *
+         (size_t)run->meta->dims[3] * sizeof **run->raw;
+}
+
+static unsigned shift_of(const run_t *run, uint32_t raw) {
+  return run->colour ? qk_channel_shift(&run->what->channels->raw[raw]) : 0;
+}
+
+/* Waits for a contraction and fetches its numbers. */
+static int fetch(quark_connection_t *conn, uint64_t request, void *to, size_t bytes) {
+  quark_result_t result;
+  quark_error_t err;
+  int code = wait_for_all(conn, request, 1, NULL, &result);
+  if (code == 0) code = check_results("contraction", 1, &result);
+  if (code == 0 && quark_download(conn, request, 0, to, bytes, &err) != QUARK_OK)
+    code = ctl_fail(&err);
+  return code;
+}
+
+/* The channels of the contraction, from columns `first` on; with b beside a, if it is not 0. */
+static int contract(const run_t *run, uint64_t a, uint64_t b, int64_t first, uint32_t nchannel,
+                    const quark_channel_t *channel, double complex *to, size_t want) {
+  const ctl_measurement_t *what = run->what;
   quark_contraction_t c;
   quark_error_t err;
-  quark_result_t result;
   uint64_t request, bytes;
-  const size_t want = (size_t)qk_channels_numbers(what->channels) * what->nmom *
-                      (size_t)meta->dims[3] * sizeof **raw;
   quark_contraction_init(&c);
-  c.request_a = propagator;
+  c.request_a = a;
+  c.request_b = b;
   c.first_a = (uint32_t)first;
-  c.nchannel = what->channels->nraw;
-  c.channel = what->channels->raw;
+  c.first_b = b ? (uint32_t)first : 0;
+  c.nchannel = nchannel;
+  c.channel = channel;
   c.nmomentum = what->nmom;
   c.momentum = what->momentum;
-  memcpy(c.origin, meta->origin, sizeof c.origin);
+  memcpy(c.origin, run->meta->origin, sizeof c.origin);
   c.sink = what->sink;
   c.deadline_ms = what->params.deadline_ms;
   c.priority = what->params.priority;
   const double give_up = ctl_seconds() + what->patience;
-  while (quark_contract(conn, &c, &request, &bytes, &err) != QUARK_OK)
+  while (quark_contract(run->conn, &c, &request, &bytes, &err) != QUARK_OK)
     if (!wait_for_room(&err, give_up)) return ctl_fail(&err);
-  double complex *buffer = malloc(want);
   int code = 0;
-  if (bytes != want || !buffer) {
+  if (bytes != want) {
     ctl_complain("correlators of %" PRIu64 " bytes, expected %zu", bytes, want);
     code = EXIT_DATA;
   }
-  if (code == 0) code = wait_for_all(conn, request, 1, NULL, &result);
-  if (code == 0) code = check_results("contraction", 1, &result);
-  if (code == 0 && quark_download(conn, request, 0, buffer, want, &err) != QUARK_OK)
-    code = ctl_fail(&err);
-  quark_release(conn, request, NULL);
-  if (code)
-    free(buffer);
-  else
-    *raw = buffer;
+  if (code == 0) code = fetch(run->conn, request, to, want);
+  quark_release(run->conn, request, NULL);
   return code;
+}
+
+/* Those channels of mass k that have this shift, of the propagator that has it. Where not all have
+ * it, each has one number at a time and momentum. */
+static int contract_shift(const run_t *run, unsigned shift, uint64_t shifted, uint32_t k) {
+  const qk_channels_t *channels = run->what->channels;
+  const size_t all = raw_bytes(run), one = (size_t)run->what->nmom * (size_t)run->meta->dims[3];
+  quark_channel_t *channel = calloc(channels->nraw, sizeof *channel);
+  double complex *found = malloc(all);
+  uint32_t n = 0;
+  int code = channel && found ? 0 : EXIT_AGAIN;
+  for (uint32_t r = 0; r < channels->nraw && code == 0; r++)
+    if (shift_of(run, r) == shift) channel[n++] = channels->raw[r];
+  const size_t bytes = n == channels->nraw ? all : n * one * sizeof *found;
+  if (code)
+    ctl_complain("no memory for correlators");
+  else
+    code = contract(run, shift ? shifted : run->propagator, shift ? run->propagator : 0, k * run->n,
+                    n, channel, found, bytes);
+  if (code == 0 && n == channels->nraw) memcpy(run->raw[k], found, all);
+  for (uint32_t r = 0, i = 0; r < channels->nraw && n < channels->nraw && code == 0; r++)
+    if (shift_of(run, r) == shift)
+      memcpy(run->raw[k] + r * one, found + one * i++, one * sizeof *found);
+  free(channel);
+  free(found);
+  return code;
+}
+
+/* All masses, with one solve of the shifted source for all of them. */
+static int measure_shift(run_t *run, unsigned shift) {
+  const ctl_measurement_t *what = run->what;
+  const uint32_t masses = ctl_measurement_pieces(what);
+  const size_t columns = (size_t)run->n * masses;
+  quark_params_t params = what->params;
+  uint64_t shifted = 0;
+  int code = 0;
+  params.source = what->source.kind;
+  params.smear.shift = shift;
+  if (shift) {
+    quark_result_t *result = calloc(columns, sizeof *result);
+    code = result ? ctl_keep(run->conn, &params, run->n, run->column,
+                             ctl_seconds() + what->patience, run->progress, &shifted, result)
+                  : EXIT_AGAIN;
+    for (size_t i = 0; i < columns && code == 0; i++) {
+      quark_result_t *r = &run->result[i];
+      r->true_residual = fmax(r->true_residual, result[i].true_residual);
+      if (result[i].iterations > r->iterations) r->iterations = result[i].iterations;
+    }
+    free(result);
+  }
+  for (uint32_t k = 0; k < masses && code == 0; k++) code = contract_shift(run, shift, shifted, k);
+  if (shifted) quark_release(run->conn, shifted, NULL);
+  return code;
+}
+
+static bool has_shift(const run_t *run, unsigned shift) {
+  for (uint32_t r = 0; r < run->what->channels->nraw; r++)
+    if (shift_of(run, r) == shift) return true;
+  return false;
 }
 
 /* Makes the piece of the results and the raw correlators. */
@@ -205,60 +290,58 @@ static int check_open(const ctl_measurement_t *what, const char *action) {
   return 0;
 }
 
-/* Of colour vectors there are local hadrons alone. */
+static bool shifts(const ctl_measurement_t *what) {
+  for (uint32_t r = 0; r < what->channels->nraw; r++)
+    if (qk_channel_shift(&what->channels->raw[r])) return true;
+  return false;
+}
+
+/* What there is of colour vectors, and of them alone. */
 static int check_colour(const ctl_measurement_t *what, const quark_report_t *report) {
   const qk_shape_t shape = ctl_operator_shape(report);
   const bool colour = qk_shape_is_colour(&shape);
   for (uint32_t r = 0; r < what->channels->nraw; r++) {
     const quark_channel_t *raw = &what->channels->raw[r];
     const bool corner = raw->kind == QUARK_CORNER;
-    if (colour ? corner || (raw->kind == QUARK_MESON && raw->sink == raw->source) : !corner)
+    if (colour ? corner || (raw->kind == QUARK_MESON && qk_channel_shift(raw) <= QK_SHIFT_MAX)
+               : !corner && !what->channels->tastes)
       continue;
     if (colour)
       ctl_complain(
           "--channels: setup %s, %s: its fields have colour alone, for which there are local "
-          "mesons: pion, a4, a0, rho, rho_t, a1, b1, or the same gamma matrix twice as "
-          "gxgt-gxgt; and nucleon_corner",
+          "mesons: pion, a4, a0, rho, rho_t, a1, b1; pions of other tastes: tastes; SPIN-TASTE, "
+          "which may differ in x, y and z as g5-gxgt does, not in t; and nucleon_corner",
           report->setup.name, report->setup.action);
     else
-      ctl_complain("--channels: setup %s, %s: nucleon_corner is for fields with colour alone; "
-                   "nucleon is that of quarks with spin",
+      ctl_complain("--channels: setup %s, %s: nucleon_corner and tastes are for fields with colour "
+                   "alone; nucleon and pion are those of quarks with spin",
                    report->setup.name, report->setup.action);
     return EXIT_DATA;
   }
-  return 0;
+  if (!colour || !shifts(what) || what->source.kind == QUARK_POINT) return 0;
+  ctl_complain("--source=%s: tastes that are not local need a point source: of a wall each site "
+               "would need a sign of its own",
+               what->text);
+  return EXIT_DATA;
 }
 
-/* What is kept for a while. */
-typedef struct kept {
-  int64_t n; /* columns of a mass */
-  uint64_t propagator;
-  const quark_result_t *result; /* of all masses */
-  double begun;
-} kept_t;
-
-/* The piece of mass k. */
-static int measure_mass(quark_connection_t *conn, const ctl_measurement_t *what, const kept_t *kept,
-                        uint32_t k, qk_corrmeta_t *meta, qk_corrpiece_t *piece) {
-  const int64_t first = k * kept->n;
-  const quark_result_t *result = kept->result + first;
-  double complex *raw = NULL;
+/* The piece of mass k, when its correlators are there. */
+static int piece_of(const run_t *run, uint32_t k, qk_corrpiece_t *piece) {
+  const ctl_measurement_t *what = run->what;
+  const quark_result_t *result = run->result + k * run->n;
+  qk_corrmeta_t meta = *run->meta;
   qk_wall_t wall;
   int code = 0;
   if (what->params.nmass > 0) {
-    meta->mass = what->params.mass[k];
-    ctl_operator_set_mass(meta->mass, meta->action);
-    name_quark(meta, 0, meta->mass, 1);
+    meta.mass = what->params.mass[k];
+    ctl_operator_set_mass(meta.mass, meta.action);
+    name_quark(&meta, 0, meta.mass, 1);
   }
-  qk_wall_init(&wall, kept->n, meta->dims[3], meta->origin[3]);
-  for (int64_t i = 0; i < kept->n && code == 0; i++)
-    code = ctl_wall_take(&wall, conn, i, &result[i]);
-  if (code == 0) code = contract(conn, what, meta, kept->propagator, first, &raw);
-  if (code == 0) {
-    meta->seconds = ctl_seconds() - kept->begun;
-    code = make_piece(what, meta, kept->n, result, raw, piece);
-  }
-  free(raw);
+  meta.seconds = ctl_seconds() - run->begun;
+  qk_wall_init(&wall, run->n, meta.dims[3], meta.origin[3]);
+  for (int64_t i = 0; i < run->n && code == 0; i++)
+    code = ctl_wall_take(&wall, run->conn, i, &result[i]);
+  if (code == 0) code = make_piece(what, &meta, run->n, result, run->raw[k], piece);
   if (code == 0)
     piece->wall = wall;
   else
@@ -266,14 +349,14 @@ static int measure_mass(quark_connection_t *conn, const ctl_measurement_t *what,
   return code;
 }
 
-static int measure_all(quark_connection_t *conn, const ctl_measurement_t *what,
-                       const qk_corrmeta_t *meta, const kept_t *kept, qk_corrpiece_t *piece) {
+/* With the propagator of the source as it is. */
+static int measure_all(run_t *run, qk_corrpiece_t *piece) {
   uint32_t made = 0;
   int code = 0;
-  for (; made < ctl_measurement_pieces(what) && code == 0; made += code == 0) {
-    qk_corrmeta_t of = *meta;
-    code = measure_mass(conn, what, kept, made, &of, &piece[made]);
-  }
+  for (unsigned shift = 0; shift <= QK_SHIFT_MAX && code == 0; shift++)
+    if (has_shift(run, shift)) code = measure_shift(run, shift);
+  for (; made < ctl_measurement_pieces(run->what) && code == 0; made += code == 0)
+    code = piece_of(run, made, &piece[made]);
   for (uint32_t k = 0; k < made && code; k++) qk_corrpiece_fini(&piece[k]);
   return code;
 }
@@ -289,32 +372,50 @@ uint32_t ctl_measurement_pieces(const ctl_measurement_t *what) {
   return what->params.nmass > 0 ? what->params.nmass : 1;
 }
 
+int64_t ctl_measurement_columns(const ctl_measurement_t *what, const quark_report_t *report) {
+  const qk_shape_t shape = ctl_operator_shape(report);
+  const run_t run = {.what = what, .colour = qk_shape_is_colour(&shape)};
+  int64_t solves = 1;
+  for (unsigned shift = 1; shift <= QK_SHIFT_MAX; shift++) solves += has_shift(&run, shift);
+  return solves * ctl_measurement_pieces(what) * report->setup.columns;
+}
+
+static int reserve(run_t *run) {
+  const uint32_t masses = ctl_measurement_pieces(run->what);
+  bool enough = (run->result = calloc((size_t)run->n * masses, sizeof *run->result)) != NULL;
+  for (uint32_t k = 0; k < masses; k++) enough &= (run->raw[k] = malloc(raw_bytes(run))) != NULL;
+  if (enough) return 0;
+  ctl_complain("no memory for correlators of %zu bytes", masses * raw_bytes(run));
+  return EXIT_AGAIN;
+}
+
 int ctl_measure(quark_connection_t *conn, const quark_report_t *report,
                 const ctl_measurement_t *what, const qk_corrmeta_t *names, ctl_progress_t *progress,
                 qk_corrpiece_t *piece) {
-  kept_t kept = {.begun = ctl_seconds()};
-  quark_column_t *columns = NULL;
+  const qk_shape_t shape = ctl_operator_shape(report);
   qk_corrmeta_t meta = *names;
+  run_t run = {.conn = conn,
+               .what = what,
+               .meta = &meta,
+               .progress = progress,
+               .colour = qk_shape_is_colour(&shape),
+               .begun = ctl_seconds()};
   ctl_measurement_describe(what, report, &meta);
   int code = check(what, report, meta.action);
-  if (code == 0) code = ctl_columns(&what->source, what->text, report, &kept.n, &columns);
+  if (code == 0) code = ctl_columns(&what->source, what->text, report, &run.n, &run.column);
   if (code) return code;
-  quark_result_t *result = calloc((size_t)kept.n * ctl_measurement_pieces(what), sizeof *result);
   quark_params_t params = what->params;
   params.source = what->source.kind;
-  if (!result) {
-    ctl_complain("no memory");
-    code = EXIT_AGAIN;
-  }
+  code = reserve(&run);
   if (code == 0)
-    code = ctl_keep(conn, &params, kept.n, columns, kept.begun + what->patience, progress,
-                    &kept.propagator, result);
-  free(columns);
-  kept.result = result;
+    code = ctl_keep(conn, &params, run.n, run.column, run.begun + what->patience, progress,
+                    &run.propagator, run.result);
   if (code == 0) {
-    code = measure_all(conn, what, &meta, &kept, piece);
-    quark_release(conn, kept.propagator, NULL);
+    code = measure_all(&run, piece);
+    quark_release(conn, run.propagator, NULL);
   }
-  free(result);
+  for (uint32_t k = 0; k < ctl_measurement_pieces(what); k++) free(run.raw[k]);
+  free(run.result);
+  free(run.column);
   return code;
 }

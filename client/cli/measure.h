@@ -40,6 +40,8 @@ bool ctl_can_measure(const qk_source_t *source);
 
 /* 1, or one for each mass. */
 uint32_t ctl_measurement_pieces(const ctl_measurement_t *what);
+/* That are solved for, with those of shifted sources. */
+int64_t ctl_measurement_columns(const ctl_measurement_t *what, const quark_report_t *report);
 
 /* Solves, contracts and fetches the correlators: piece[ctl_measurement_pieces()], of which there is
  * none if it fails. Takes config, quark (that of a mass is its own), label and name from names, and

@@ -150,7 +150,8 @@ static const qk_option_row_t rows[] = {
     {"channels", QK_OPTION_TAKEN, .form = "LIST", .take = take_channels,
      .help = "pion (default), a4, a0, rho, rho_t, a1, b1, nucleon, nucleon_minus, delta, all, "
              "pairs, or SINK-SOURCE with gamma matrices such as g5-gxgt or 15-9; "
-             "nucleon_corner: of staggered fermions"},
+             "of staggered fermions nucleon_corner, pioni5, pionij, pioni0, pioni, pion0, pions, "
+             "tastes for all pions, or SPIN-TASTE"},
     {"channel", QK_OPTION_TAKEN, .take = take_channels, .flags = OPTION_ALIAS},
     {"momenta", QK_OPTION_TAKEN, .form = "LIST", .take = take_momenta,
      .help = "integer triples: \"0,0,0;1,0,0\" (0,0,0)"},
@@ -341,7 +342,7 @@ static int measure(const options_t *o, const ctl_measurement_t *what, quark_conn
   qk_corrmeta_init(&names);
   ctl_name_piece(report, report->setup.gauge, o->text, what->params.flavour, &names);
   ctl_progress_t progress;
-  ctl_progress_begin(&progress, report->setup.columns * n, o->solve.progress);
+  ctl_progress_begin(&progress, ctl_measurement_columns(what, report), o->solve.progress);
   code = ctl_measure(conn, report, what, &names, &progress, piece);
   ctl_progress_end(&progress);
   if (code) return code;

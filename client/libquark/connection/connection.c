@@ -77,6 +77,7 @@ static const char *name_of(unsigned feature) {
          : feature == QK_FEATURE_REPLICAS       ? "replicas and devices"
          : feature == QK_FEATURE_FIX_GAUGE      ? "fix_gauge"
          : feature == QK_FEATURE_MASSES         ? "several masses"
+         : feature == QK_FEATURE_SHIFT          ? "shift"
          : feature == QK_FEATURE_FIVE           ? "five_d"
          : feature == QK_FEATURE_EIGEN          ? "eigenvectors"
          : feature == QK_FEATURE_VECTORS        ? "vectors from memory"

@@ -43,6 +43,7 @@ quark_smearing_t quark__read_smearing(const Quark__Smearing *m) {
   if (!m) return s;
   s.alpha = m->alpha;
   s.steps = m->steps;
+  s.shift = m->shift;
   s.links = (quark_link_smear_t)m->links;
   s.link_steps = m->link_steps;
   s.link_all = !m->link_spatial;

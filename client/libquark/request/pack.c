@@ -10,6 +10,8 @@ Quark__Smearing *quark__pack_smearing(const quark_smearing_t *s, Quark__Smearing
   quark__smearing__init(m);
   m->alpha = s->alpha;
   m->steps = s->steps;
+  m->has_shift = s->shift > 0;
+  m->shift = s->shift;
   if (s->links == QUARK_LINKS_AS_THEY_ARE) return m;
   m->has_links = m->has_link_steps = m->has_link_spatial = true;
   m->links = (Quark__LinkSmear)s->links;
@@ -20,9 +22,10 @@ Quark__Smearing *quark__pack_smearing(const quark_smearing_t *s, Quark__Smearing
   return m;
 }
 
-/* NULL: there is none. */
+/* NULL: there is none. Links alone are those of shifts. */
 static Quark__Smearing *smearing_of(const quark_smearing_t *s, Quark__Smearing *m) {
-  return s->steps > 0 ? quark__pack_smearing(s, m) : NULL;
+  const bool any = s->steps > 0 || s->shift > 0 || s->links != QUARK_LINKS_AS_THEY_ARE;
+  return any ? quark__pack_smearing(s, m) : NULL;
 }
 
 /* Members that a kind of source does not use are sent only if they are set: the daemon refuses

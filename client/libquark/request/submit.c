@@ -110,6 +110,7 @@ quark_code_t quark__submit_locked(quark_connection_t *conn, request_t *r, const 
 /* What a daemon must know to carry out the request as it is meant. One that knows a feature knows
  * those behind it here, too. */
 static unsigned feature_of(const quark_params_t *params) {
+  if (params->smear.shift > 0) return QK_FEATURE_SHIFT;
   if (params->nmass > 0) return QK_FEATURE_MASSES;
   if (params->five_d) return QK_FEATURE_FIVE;
   if (params->project) return QK_FEATURE_PROJECT;

@@ -128,20 +128,34 @@ static qk_status_t links_for(qk_gauss_t *gauss, qk_prec_t prec) {
   return status;
 }
 
-/* The hop of colour vectors takes what comes from behind with a minus: what comes from ahead and
- * what comes from behind are two calls. */
-static qk_status_t step_colours(qk_gauss_t *gauss, const qk_gauss_args_t *args) {
-  enum { AHEAD = 1 | 4 | 16, BEHIND = 2 | 8 | 32 }; /* bits of x, y, z */
+/* out = c_own in + c_sum out + c_hop (sum over `directions`, bits 1, 2, 4, of both sides). The hop of
+ * colour vectors takes what comes from behind with a minus: what comes from ahead and what comes
+ * from behind are two calls. */
+typedef struct colour_step {
+  unsigned directions;
+  double c_own, c_sum, c_hop;
+} colour_step_t;
+
+static uint32_t ahead_of(unsigned directions) {
+  uint32_t hops = 0;
+  for (int mu = 0; mu < 3; mu++) hops |= (directions >> mu & 1) << 2 * mu;
+  return hops;
+}
+
+static qk_status_t step_colours(qk_gauss_t *gauss, const qk_gauss_args_t *args,
+                                const colour_step_t *how) {
   const qk_device_t *dev = gauss->dev;
   const int32_t *split = args->lat.split;
   qk_stag_args_t a = {.lat = args->lat,
                       .out_parity = QK_FULL,
-                      .hops = AHEAD,
-                      .c_hop = -args->c_hop,
-                      .c_x = args->c_own,
+                      .hops = ahead_of(how->directions),
+                      .c_hop = -how->c_hop,
+                      .c_x = how->c_own,
+                      .c_y = how->c_sum,
                       .links = {.fat = args->links},
                       .in = args->in,
                       .x = args->in,
+                      .y = args->out,
                       .out = args->out};
   for (int mu = 0; mu < 3; mu++) a.links.behind[mu] = gauss->behind[mu];
   if (split[0] || split[1] || split[2]) {
@@ -150,9 +164,10 @@ static qk_status_t step_colours(qk_gauss_t *gauss, const qk_gauss_args_t *args) 
     if (begun || arrived) return begun ? begun : arrived;
   }
   const qk_status_t status = dev->ops->stag(dev->ctx, &a);
-  a.hops = BEHIND;
-  a.c_hop = args->c_hop;
+  a.hops <<= 1; /* from behind */
+  a.c_hop = how->c_hop;
   a.c_x = 1;
+  a.c_y = 0;
   a.x = args->out;
   return status ? status : dev->ops->stag(dev->ctx, &a);
 }
@@ -160,7 +175,8 @@ static qk_status_t step_colours(qk_gauss_t *gauss, const qk_gauss_args_t *args) 
 static qk_status_t step(qk_gauss_t *gauss, qk_gauss_args_t *args) {
   const qk_device_t *dev = gauss->dev;
   const int32_t *split = args->lat.split;
-  if (is_colour(gauss)) return step_colours(gauss, args);
+  if (is_colour(gauss))
+    return step_colours(gauss, args, &(colour_step_t){7, args->c_own, 0, args->c_hop});
   args->region = QK_REGION_ALL;
   if (!split[0] && !split[1] && !split[2]) return dev->ops->gauss(dev->ctx, args);
   qk_status_t status = qk_halo_begin_gauss(gauss->halo, args);
@@ -219,6 +235,54 @@ qk_status_t qk_gauss_apply(qk_gauss_t *gauss, qk_field_t *field, double alpha, i
   if (!status) status = smear(gauss, a, other->v, alpha, steps);
   qk_work_release(gauss->work, other);
   return status;
+}
+
+/* Fields of the same shape, one for each direction: the result, and factors of a product. */
+enum { SHIFT_FIELDS = 3 };
+
+/* out (+)= weight times the mean of the products of D_j of all orders of the directions, of in.
+ * work: one field for each of them but one. */
+static qk_status_t add_shifts(qk_gauss_t *gauss, unsigned directions, double weight, bool adds,
+                              const qk_spinor_t *in, const qk_spinor_t *out,
+                              qk_field_t *const *work) {
+  const double share = weight / __builtin_popcount(directions);
+  qk_gauss_args_t args = {
+      .lat = gauss->dev->geom->lat, .links = gauss->links[QK_DOUBLE], .in = *in, .out = *out};
+  qk_status_t status = QK_OK;
+  args.lat.split[3] = 0;
+  for (unsigned j = 1; j < 8 && status == QK_OK; j <<= 1) {
+    if (!(directions & j)) continue;
+    if (directions != j) {
+      args.in = work[0]->v;
+      status = add_shifts(gauss, directions & ~j, 1, false, in, &args.in, work + 1);
+    }
+    const colour_step_t how = {j, 0, adds, share / 2};
+    if (status == QK_OK) status = step_colours(gauss, &args, &how);
+    adds = true;
+  }
+  return status;
+}
+
+static qk_status_t shift(qk_gauss_t *gauss, qk_spinor_t a, unsigned directions) {
+  const qk_device_t *dev = gauss->dev;
+  qk_field_t *work[SHIFT_FIELDS] = {NULL};
+  qk_status_t status = prepare(gauss, &a);
+  for (int i = 0; i < __builtin_popcount(directions) && status == QK_OK; i++)
+    status = qk_work_reserve(gauss->work, a.prec, a.nrhs, QK_FULL, &work[i]);
+  status = qk_comm_agree(dev->geom->comm, status, NULL);
+  if (status == QK_OK) status = add_shifts(gauss, directions, 1, false, &a, &work[0]->v, work + 1);
+  if (status == QK_OK)
+    status = dev->ops->blas(dev->ctx, &(qk_blas_args_t){.op = QK_BLAS_COPY, .f = {a, work[0]->v}});
+  for (int i = SHIFT_FIELDS - 1; i >= 0; i--) qk_work_release(gauss->work, work[i]);
+  return status;
+}
+
+qk_status_t qk_gauss_shift(qk_gauss_t *gauss, qk_field_t *field, unsigned directions) {
+  if (directions == 0) return QK_OK;
+  if (!is_colour(gauss) || field->v.subset != QK_FULL || field->v.prec != QK_DOUBLE ||
+      directions > 7)
+    return QK_BAD_ARGUMENT;
+  return shift(gauss, field->v, directions);
 }
 
 qk_status_t qk_gauss_prepare(qk_gauss_t *gauss, const qk_field_t *field) {

@@ -72,8 +72,8 @@ static void multiply(qk_local_mesons_t *m, qk_colour_part_t a, qk_colour_part_t 
 static void add_row(qk_local_mesons_t *m, const int at[4]) {
   const qk_lattice_t *lat = &m->geom->lat;
   const int *l = lat->l, total = lat->global[3];
-  int odd[4];
-  for (int mu = 0; mu < 4; mu++) odd[mu] = (lat->offset[mu] + at[mu] + m->origin[mu]) & 1;
+  int side[4];
+  for (int mu = 0; mu < 4; mu++) side[mu] = (lat->offset[mu] + at[mu] + m->origin[mu]) & 1;
   const int t = (lat->offset[3] + at[3] - m->origin[3] + total) % total;
   for (int k = 0; k < m->nmom; k++) {
     const double complex *px = m->phase + (size_t)k * phase_count(lat);
@@ -81,14 +81,15 @@ static void add_row(qk_local_mesons_t *m, const int at[4]) {
     double complex part[2] = {0};
     for (int x = 0; x < l[0]; x++) part[x & 1] += px[x] * m->row[x];
     double complex *to = m->sum + ((size_t)k * (size_t)total + (size_t)t) * CLASSES;
-    for (int x = 0; x < 2; x++) to[(x ^ odd[0]) + 2 * odd[1] + 4 * odd[2]] += rest * part[x];
+    for (int x = 0; x < 2; x++) to[(x ^ side[0]) + 2 * side[1] + 4 * side[2]] += rest * part[x];
   }
 }
 
-void qk_local_mesons_add(qk_local_mesons_t *m, qk_colour_part_t a, qk_colour_part_t b) {
+void qk_local_mesons_add(qk_local_mesons_t *m, qk_colour_part_t a, qk_colour_part_t b, int begin,
+                         int end) {
   const int *l = m->geom->lat.l;
-  int64_t site = 0;
-  for (int t = 0; t < l[3]; t++)
+  int64_t site = (int64_t)begin * l[0] * l[1] * l[2];
+  for (int t = begin; t < end; t++)
     for (int z = 0; z < l[2]; z++)
       for (int y = 0; y < l[1]; y++, site += l[0]) {
         multiply(m, a, b, site);
@@ -96,19 +97,24 @@ void qk_local_mesons_add(qk_local_mesons_t *m, qk_colour_part_t a, qk_colour_par
       }
 }
 
-/* The sum of the classes of a slice with the signs of meson n. */
-static double complex close_slice(const double complex sum[CLASSES], int n, int t) {
-  const int factors = __builtin_popcount((unsigned)n);
+static int odd(int bits) {
+  return __builtin_popcount((unsigned)bits) & 1;
+}
+
+/* The sum of the classes of a slice with the signs of the meson of spin n and taste m. */
+static double complex close_slice(const double complex sum[CLASSES], int n, int m, int t) {
+  const int factors = __builtin_popcount((unsigned)n), d = n ^ m;
   int flips = 0; /* directions in which phi alternates */
-  for (int mu = 0; mu < 4; mu++) flips |= ((1 + factors - (n >> mu & 1)) & 1) << mu;
+  for (int mu = 0; mu < 4; mu++)
+    flips |= ((1 + factors - (n >> mu & 1) + odd(d & ((1 << mu) - 1))) & 1) << mu;
   double complex value = 0;
-  for (int c = 0; c < CLASSES; c++)
-    value += __builtin_popcount((unsigned)(c & flips)) % 2 ? -sum[c] : sum[c];
+  for (int c = 0; c < CLASSES; c++) value += odd(c & flips) ? -sum[c] : sum[c];
   const int minus = (flips >> 3 & t & 1) + factors * (factors - 1) / 2;
   return minus % 2 ? -value : value;
 }
 
-qk_status_t qk_local_mesons_end(qk_local_mesons_t *m, int n, const int gamma[], double *out) {
+qk_status_t qk_local_mesons_end(qk_local_mesons_t *m, int n, const int spin[], const int taste[],
+                                double *out) {
   const qk_geom_t *geom = m->geom;
   const int times = geom->global[3];
   const qk_status_t status = qk_comm_sum(geom->comm, (double *)m->sum, (int)(2 * m->sums));
@@ -116,8 +122,8 @@ qk_status_t qk_local_mesons_end(qk_local_mesons_t *m, int n, const int gamma[], 
   for (int i = 0; i < n; i++)
     for (int k = 0; k < m->nmom; k++)
       for (int t = 0; t < times; t++, out += 2) {
-        const double complex value =
-            close_slice(m->sum + ((size_t)k * (size_t)times + (size_t)t) * CLASSES, gamma[i], t);
+        const double complex *sum = m->sum + ((size_t)k * (size_t)times + (size_t)t) * CLASSES;
+        const double complex value = close_slice(sum, spin[i], taste[i], t);
         out[0] = creal(value);
         out[1] = cimag(value);
       }

@@ -127,11 +127,15 @@ static void add_corner(qk_local_nucleon_t *n, size_t corner) {
   }
 }
 
+void qk_local_nucleon_sum(qk_local_nucleon_t *n, int begin, int end) {
+  const size_t slice = n->corners / (size_t)n->geom->lat.l[3];
+  for (size_t i = (size_t)begin * slice; i < (size_t)end * slice; i++) add_corner(n, i);
+}
+
 qk_status_t qk_local_nucleon_end(qk_local_nucleon_t *n, const double phase_t[2], double *out) {
   const int total = n->geom->global[3], numbers = n->nmom * total;
   const double complex edge = phase_t[0] + I * phase_t[1], one = edge == 0 ? 1 : edge;
   const int odd = (n->origin[0] + n->origin[1] + n->origin[2]) & 1;
-  for (size_t i = 0; i < n->corners; i++) add_corner(n, i);
   const qk_status_t status = qk_comm_sum(n->geom->comm, (double *)n->sum, 2 * numbers);
   if (status != QK_OK) return status;
   for (int i = 0; i < numbers; i++) {

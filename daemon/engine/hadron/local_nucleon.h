@@ -30,7 +30,11 @@ void qk_local_nucleon_destroy(qk_local_nucleon_t *nucleon); /* NULL-safe */
 void qk_local_nucleon_add(qk_local_nucleon_t *nucleon, int column, qk_colour_part_t a,
                           qk_colour_part_t b);
 
-/* out: complex doubles [nmom][T]. Once, when all columns have been added. phase_t: boundary factor
+/* Local time slices begin .. end - 1, each once, when all columns have been added. Not collective.
+ */
+void qk_local_nucleon_sum(qk_local_nucleon_t *nucleon, int begin, int end);
+
+/* out: complex doubles [nmom][T]. Once, when all slices have been summed. phase_t: boundary factor
  * of the operator in t; zero: taken as 1. Collective. */
 qk_status_t qk_local_nucleon_end(qk_local_nucleon_t *nucleon, const double phase_t[2], double *out);
 

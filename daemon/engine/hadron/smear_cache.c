@@ -29,9 +29,14 @@ static bool equal_links(const qk_link_smear_t *a, const qk_link_smear_t *b) {
   return equal;
 }
 
+bool qk_smearing_any(const qk_smearing_t *smearing) {
+  return smearing->steps > 0 || smearing->shift > 0;
+}
+
 bool qk_smearing_equal(const qk_smearing_t *a, const qk_smearing_t *b) {
-  if (a->steps == 0 || b->steps == 0) return a->steps == b->steps;
-  return a->alpha == b->alpha && a->steps == b->steps && equal_links(&a->links, &b->links);
+  if (a->steps != b->steps || a->shift != b->shift) return false;
+  if (!qk_smearing_any(a)) return true;
+  return (a->steps == 0 || a->alpha == b->alpha) && equal_links(&a->links, &b->links);
 }
 
 qk_status_t qk_smear_cache_create(const qk_device_t *dev, double *links, qk_smear_cache_t **cache,
@@ -131,7 +136,9 @@ qk_status_t qk_smear_cache_apply(qk_smear_cache_t *cache, const qk_smearing_t *s
   qk_status_t status = find(cache, &smearing->links, &e, err);
   if (status == QK_OK) {
     e->used = ++cache->calls;
-    status = qk_gauss_apply(e->gauss, field, smearing->alpha, smearing->steps);
+    status = qk_gauss_shift(e->gauss, field, smearing->shift);
+    if (status == QK_OK && smearing->steps > 0)
+      status = qk_gauss_apply(e->gauss, field, smearing->alpha, smearing->steps);
   }
   qk_work_trim(cache->work);
   return status;

@@ -15,7 +15,11 @@ typedef struct qk_smearing {
   double alpha;
   int32_t steps; /* 0: none */
   qk_link_smear_t links;
+  unsigned shift; /* of colour vectors: directions of qk_gauss_shift, before they are smeared */
 } qk_smearing_t;
+
+/* Whether it changes a field. Pure. */
+bool qk_smearing_any(const qk_smearing_t *smearing);
 
 /* Pure. Kinds of link smearing that give the same links are the same. */
 bool qk_smearing_equal(const qk_smearing_t *a, const qk_smearing_t *b);
@@ -28,7 +32,7 @@ qk_status_t qk_smear_cache_create(const qk_device_t *dev, double *links, qk_smea
                                   qk_err_t *err);
 void qk_smear_cache_destroy(qk_smear_cache_t *cache); /* NULL-safe */
 
-/* Smears all columns of a full field in place. Errors, the same on all ranks: QK_DEVICE_MEMORY,
+/* Shifts and smears all columns of a full field in place. Errors, the same on all ranks: QK_DEVICE_MEMORY,
  * QK_NO_MEMORY (the field is lost, nothing else), QK_DEVICE_ERROR, QK_COMM_ERROR. */
 qk_status_t qk_smear_cache_apply(qk_smear_cache_t *cache, const qk_smearing_t *smearing,
                                  qk_field_t *field, qk_err_t *err);

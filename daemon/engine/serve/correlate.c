@@ -6,8 +6,7 @@
 
 #include "daemon/base/assert.h"
 #include "daemon/base/mem.h"
-#include "daemon/engine/hadron/local_mesons.h"
-#include "daemon/engine/hadron/local_nucleon.h"
+#include "daemon/engine/serve/colours.h"
 #include "daemon/engine/serve/open_slices.h"
 
 struct qk_correlator {
@@ -16,11 +15,8 @@ struct qk_correlator {
   qk_staging_t *stage;
   qk_field_t *field[2]; /* propagators; what is there may be of the CONTRACT before */
   qk_contractor_t *contractor;
-  qk_local_mesons_t *mesons;   /* of colour vectors, in their place */
-  qk_local_nucleon_t *nucleon; /* likewise, if it is asked for */
-  void *beside;                /* and a part of the other propagator */
-  double largest[2];           /* number of each propagator of colour vectors, on this rank */
-  bool busy;                   /* what follows is of the one under way */
+  qk_colours_t *colours; /* of colour vectors, in its place */
+  bool busy;             /* what follows is of the one under way */
   qk_correlate_t what;
   qk_object_t out;
   double *numbers;
@@ -65,13 +61,10 @@ void qk_correlator_drop(qk_correlator_t *r) {
     qk_buffer_drop(r->buffer[k]);
     r->buffer[k] = NULL;
   }
-  qk_local_mesons_destroy(r->mesons);
-  qk_local_nucleon_destroy(r->nucleon);
-  qk_free(r->beside);
+  qk_colours_destroy(r->colours);
   qk_free(r->numbers);
-  r->mesons = NULL;
-  r->nucleon = NULL;
-  r->beside = r->numbers = NULL;
+  r->colours = NULL;
+  r->numbers = NULL;
   qk_object_close(&r->out);
   r->columns = r->begun = r->here = 0;
   r->busy = r->contracting = false;
@@ -130,26 +123,11 @@ static qk_status_t make_fields(qk_correlator_t *r, qk_prec_t prec, qk_err_t *err
   return status;
 }
 
-/* Colour vectors are contracted in the host's memory, where they come from, and go to the device
- * only to be smeared. */
-static qk_status_t make_mesons(qk_correlator_t *r, qk_err_t *err) {
-  const qk_correlate_t *what = &r->what;
-  const qk_geom_t *geom = &r->setup->geom;
-  bool nucleon = false;
-  for (int i = 0; i < what->nchannel; i++) nucleon |= what->channel[i].kind == QK_CHANNEL_CORNER;
-  r->largest[0] = r->largest[1] = 0;
-  qk_status_t status =
-      qk_local_mesons_create(geom, what->nmom, what->mom, what->origin, &r->mesons);
-  if (status == QK_OK && nucleon)
-    status = qk_local_nucleon_create(geom, what->nmom, what->mom, what->origin, has_two(what),
-                                     &r->nucleon);
-  if (status == QK_OK && has_two(what)) {
-    r->beside = qk_malloc(qk_wire_part_bytes(r->port->wire, true));
-    if (r->beside == NULL) status = QK_NO_MEMORY;
-  }
-  if (status != QK_OK) qk_fail(err, status, "no memory for a contraction");
-  status = agree(r, status, err);
-  return status == QK_OK && what->sink.steps > 0 ? make_fields(r, QK_DOUBLE, err) : status;
+static qk_status_t make_colours(qk_correlator_t *r, qk_err_t *err) {
+  const qk_status_t status =
+      qk_colours_create(r->setup, r->port, &r->what, r->field, &r->colours, err);
+  if (status != QK_OK || !qk_colours_need_fields(&r->what)) return status;
+  return make_fields(r, QK_DOUBLE, err);
 }
 
 static qk_status_t make_room(qk_correlator_t *r, qk_err_t *err) {
@@ -162,7 +140,7 @@ static qk_status_t make_room(qk_correlator_t *r, qk_err_t *err) {
   r->numbers = qk_malloc(bytes);
   if (r->numbers == NULL)
     status = qk_fail(err, QK_NO_MEMORY, "no memory for %zu bytes of correlators", bytes);
-  if (status == QK_OK && is_colour(r)) return make_mesons(r, err);
+  if (status == QK_OK && is_colour(r)) return make_colours(r, err);
   if (status == QK_OK && r->contractor == NULL)
     status = qk_contractor_create(&r->setup->dev, &r->contractor);
   status = agree(r, status, err);
@@ -288,101 +266,6 @@ static qk_status_t read_columns(qk_correlator_t *r, qk_tick_fn *tick, void *arg,
 
 /* ---- colour vectors -------------------------------------------------------------------------- */
 
-/* part: memory of a local vector in double. */
-static qk_status_t read_part(const qk_correlator_t *r, const char *name, bool is_double, void *part,
-                             qk_err_t *err) {
-  const qk_input_t input = {.name = name, .is_double = is_double, .parity = QK_FULL};
-  qk_segment_t in;
-  qk_status_t status = qk_segment_open_input(r->port->wire, &input, &in, err);
-  if (status != QK_OK) return status;
-  status = qk_segment_read(r->port->wire, &in, part, err);
-  qk_segment_close(&in);
-  return status;
-}
-
-/* Into their fields, and smeared there. */
-static qk_status_t smear_colours(qk_correlator_t *r, qk_tick_fn *tick, void *arg, qk_err_t *err) {
-  const qk_correlate_t *what = &r->what;
-  double one[4][4][2];
-  qk_status_t status = QK_OK;
-  qk_gamma_basis_import(QK_BASIS_DEGRAND_ROSSI, one);
-  for (int k = 0; k < r->columns && status == QK_OK; k++) {
-    const int second = k / QK_COLOUR_COLUMNS, i = k % QK_COLOUR_COLUMNS;
-    const qk_input_t input = {.name = second ? what->b[i] : what->a[i],
-                              .is_double = second ? what->b_double : what->a_double,
-                              .parity = QK_FULL};
-    tick(arg);
-    status = qk_field_io_read(r->port, &input, one, r->field[second], i, err);
-  }
-  for (int i = 0; i < propagators(r) && status == QK_OK; i++)
-    status = qk_smear_cache_apply(r->setup->smear, &what->sink, r->field[i], err);
-  return status;
-}
-
-/* A column of a propagator, 0 or 1, as it comes or from its field; in port->part. */
-static qk_status_t take_part(qk_correlator_t *r, int propagator, int column, qk_colour_part_t *part,
-                             qk_err_t *err) {
-  const qk_correlate_t *what = &r->what;
-  double one[4][4][2];
-  *part = (qk_colour_part_t){r->port->part, true};
-  qk_gamma_basis_export(QK_BASIS_DEGRAND_ROSSI, one);
-  if (what->sink.steps > 0)
-    return qk_field_io_export(r->port, one, 1, r->field[propagator], column, err);
-  part->is_double = propagator ? what->b_double : what->a_double;
-  return read_part(r, propagator ? what->b[column] : what->a[column], part->is_double,
-                   r->port->part, err);
-}
-
-/* Numbers of single precision have products that a double holds. */
-static void note_largest(qk_correlator_t *r, int propagator, const qk_colour_part_t *part) {
-  const double *v = part->data;
-  const size_t n = qk_wire_part_bytes(r->port->wire, true) / sizeof *v;
-  double *most = &r->largest[propagator];
-  if (!part->is_double) *most = INFINITY;
-  for (size_t i = 0; i < n && part->is_double; i++)
-    if (fabs(v[i]) > *most) *most = fabs(v[i]);
-}
-
-static qk_status_t add_colours(qk_correlator_t *r, int column, qk_err_t *err) {
-  qk_colour_part_t a, b;
-  if (has_two(&r->what)) {
-    const qk_status_t status = take_part(r, 1, column, &b, err);
-    if (status != QK_OK) return status;
-    memcpy(r->beside, b.data, qk_wire_part_bytes(r->port->wire, b.is_double));
-    b.data = r->beside;
-    note_largest(r, 1, &b);
-  }
-  const qk_status_t status = take_part(r, 0, column, &a, err);
-  if (status != QK_OK) return status;
-  note_largest(r, 0, &a);
-  if (!has_two(&r->what)) b = a;
-  qk_local_mesons_add(r->mesons, a, b);
-  if (r->nucleon) qk_local_nucleon_add(r->nucleon, column, a, b);
-  return QK_OK;
-}
-
-/* The numbers of all channels, in their order: mesons are summed at once, and take the places of
- * nucleons along. */
-static qk_status_t end_colours(qk_correlator_t *r, qk_err_t *err) {
-  const qk_correlate_t *what = &r->what;
-  const size_t one = 2 * (size_t)what->nmom * (size_t)r->setup->geom.global[3];
-  int gamma[QK_CHANNELS_MAX];
-  const double *nucleon = NULL;
-  for (int i = 0; i < what->nchannel; i++) gamma[i] = what->channel[i].sink;
-  qk_status_t status = qk_local_mesons_end(r->mesons, what->nchannel, gamma, r->numbers);
-  for (int i = 0; i < what->nchannel && status == QK_OK; i++) {
-    double *to = r->numbers + (size_t)i * one;
-    if (what->channel[i].kind != QK_CHANNEL_CORNER) continue;
-    if (nucleon)
-      memcpy(to, nucleon, one * sizeof *to);
-    else
-      status = qk_local_nucleon_end(r->nucleon, r->setup->phase_t, to);
-    nucleon = to;
-  }
-  if (status == QK_OK) return QK_OK;
-  return qk_fail(err, status, "the ranks could not add their correlators");
-}
-
 static qk_status_t judge_numbers(const qk_correlator_t *r, double *most, qk_err_t *err);
 static qk_status_t judge_product(const qk_correlator_t *r, const double size[2], double most,
                                  qk_err_t *err);
@@ -390,27 +273,21 @@ static qk_status_t judge_product(const qk_correlator_t *r, const double size[2],
 /* As judge does for spinors. Collective. */
 static qk_status_t judge_colours(qk_correlator_t *r, qk_err_t *err) {
   double most, size[2];
-  qk_status_t status = qk_comm_max(r->setup->geom.comm, r->largest, 2);
+  qk_colours_largest(r->colours, size);
+  qk_status_t status = qk_comm_max(r->setup->geom.comm, size, 2);
   if (status != QK_OK) return qk_fail(err, status, "the ranks could not compare propagators");
   status = judge_numbers(r, &most, err);
   if (status != QK_OK || most > DBL_MIN / DBL_EPSILON) return status;
-  for (int i = 0; i < 2; i++) size[i] = log2(r->largest[i]);
+  for (int i = 0; i < 2; i++) size[i] = log2(size[i]);
   return judge_product(r, size, most, err);
 }
 
-static qk_status_t contract_colours(qk_correlator_t *r, qk_tick_fn *tick, void *arg,
-                                    qk_err_t *err) {
-  const qk_correlate_t *what = &r->what;
-  qk_status_t status = what->sink.steps > 0 ? smear_colours(r, tick, arg, err) : QK_OK;
-  for (int i = 0; i < QK_COLOUR_COLUMNS && status == QK_OK; i++) {
-    tick(arg);
-    status = add_colours(r, i, err);
-  }
-  if (status != QK_OK) return status;
-  status = end_colours(r, err);
-  if (status != QK_OK) return status;
-  status = judge_colours(r, err);
-  return status == QK_OK ? qk_object_write(r->port->wire, &r->out, r->numbers, err) : status;
+static qk_status_t contract_colours(qk_correlator_t *r, bool *over, qk_err_t *err) {
+  qk_status_t status = qk_colours_step(r->colours, r->numbers, over, err);
+  if (status == QK_OK && *over) status = judge_colours(r, err);
+  if (status == QK_OK && *over) status = qk_object_write(r->port->wire, &r->out, r->numbers, err);
+  *over |= status != QK_OK;
+  return status;
 }
 
 /* ---- step ------------------------------------------------------------------------------------ */
@@ -529,7 +406,7 @@ static qk_status_t end_contraction(qk_correlator_t *r, qk_err_t *err) {
 static qk_status_t step(qk_correlator_t *r, int lacking, qk_tick_fn *tick, void *arg, bool *over,
                         qk_err_t *verdict, qk_err_t *err) {
   qk_status_t status;
-  if (is_colour(r)) return conclude(r, contract_colours(r, tick, arg, verdict), verdict, err);
+  if (is_colour(r)) return conclude(r, contract_colours(r, over, verdict), verdict, err);
   if (r->contracting) return conclude(r, end_contraction(r, verdict), verdict, err);
   if (qk_staging_exists(r->stage)) {
     status = take_columns(r, verdict, err);

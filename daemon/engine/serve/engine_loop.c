@@ -360,7 +360,7 @@ static qk_status_t rest(worker_t *w) {
 static qk_status_t fill(worker_t *w) {
   for (int i = 0; i < w->round.head.nfill; i++) {
     w->last_progress[w->round.fill[i].entry] = qk_now_ms();
-    if (w->round.fill[i].smear.steps > 0)
+    if (qk_smearing_any(&w->round.fill[i].smear))
       w->smear_until = qk_inflight_steps(w->inflight) + REST_STEPS;
   }
   qk_status_t status = rest(w);

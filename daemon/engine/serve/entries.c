@@ -361,7 +361,7 @@ static int64_t wanted(const qk_inflight_t *inflight, const qk_round_t *round) {
   if (kind == QK_ROUND_EIGEN || kind == QK_ROUND_EIGEN_DROP) return INT64_MAX;
   if (kind == QK_ROUND_CONTRACT) return fields;
   for (int i = 0; i < round->head.nfill; i++)
-    if (round->fill[i].smear.steps > 0) return fields;
+    if (qk_smearing_any(&round->fill[i].smear)) return fields;
   return 0;
 }
 

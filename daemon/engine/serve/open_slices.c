@@ -21,7 +21,7 @@ qk_status_t qk_open_slices_smearing(const qk_loaded_t *setup, const qk_smearing_
   const qk_link_smear_t *links = &smearing->links;
   const bool none = links->kind == QK_LINK_SMEAR_NONE || links->steps == 0;
   const bool in_space = links->kind != QK_LINK_SMEAR_HYP && links->spatial;
-  if (!setup->check.open_boundary || smearing->steps == 0 || none || in_space) return QK_OK;
+  if (!setup->check.open_boundary || !qk_smearing_any(smearing) || none || in_space) return QK_OK;
   return qk_fail(err, QK_BAD_ARGUMENT,
                  "smearing of links in all directions: links from t = %d to t = 0 are zero (open "
                  "boundary); smear them in space alone",

@@ -75,7 +75,8 @@ static qk_status_t parse_smearing(const Quark__Smearing *m, qk_smearing_t *smear
   if (m == NULL) return QK_OK;
   const qk_status_t status = judge(qk_smearing_check(m, "smearing", why), why, err);
   if (status != QK_OK) return status;
-  *smearing = (qk_smearing_t){.alpha = m->alpha, .steps = (int32_t)m->steps, .links = links_of(m)};
+  *smearing = (qk_smearing_t){
+      .alpha = m->alpha, .steps = (int32_t)m->steps, .links = links_of(m), .shift = m->shift};
   return QK_OK;
 }
 
@@ -356,6 +357,9 @@ qk_status_t qk_fill_parse(const Quark__Engine__Fill *m, int entries, const qk_ac
     return qk_fail(err, QK_BAD_ARGUMENT, "five_d: of solves on all sites");
   if (f.five && f.upload && m->smear != NULL)
     return qk_fail(err, QK_BAD_ARGUMENT, "five_d: an uploaded source is not smeared");
+  if (m->smear != NULL && m->smear->shift > 0 && !action->colour)
+    return qk_fail(err, QK_BAD_ARGUMENT, "shift = %u: of fields with colour alone",
+                   m->smear->shift);
   f.flavour = m->flavour < 0 ? -1 : 1;
   f.entry = (int32_t)m->entry;
   f.max_iter = solves ? (int64_t)m->max_iter : 0;
@@ -447,10 +451,17 @@ static qk_status_t parse_channels(const Quark__Contraction *m, bool colour, qk_c
       return qk_fail(err, QK_BAD_ARGUMENT, "channel[%zu]: sink, source = %u, %u: 0 to %d", i,
                      from->sink, from->source, QK_GAMMAS - 1);
     const bool meson = from->kind == QUARK__CHANNEL_KIND__CHANNEL_MESON;
-    if (colour ? !corner && (!meson || from->sink != from->source) : corner)
+    if (colour ? !corner && !meson : corner)
       return qk_fail(err, QK_UNSUPPORTED,
-                     "channel[%zu]: of fields with colour alone there are local mesons and the "
-                     "local nucleon, which is of them alone",
+                     "channel[%zu]: of fields with colour alone there are mesons and the local "
+                     "nucleon, which is of them alone",
+                     i);
+    const uint32_t shift = colour && meson ? from->sink ^ from->source : 0;
+    if (i == 0) c->shift = shift;
+    if (shift > QK_SHIFT_MAX || shift != c->shift)
+      return qk_fail(err, QK_UNSUPPORTED,
+                     "channel[%zu]: spin and taste differ in t, or by other directions than those "
+                     "of channel[0]",
                      i);
     c->channel[i] = (qk_channel_id_t){.kind = (qk_channel_kind_t)from->kind,
                                       .sink = (int)from->sink,
@@ -494,7 +505,11 @@ static qk_status_t parse_contraction(const Quark__Contraction *m, const uint32_t
   qk_status_t status = parse_channels(m, colour, c, err);
   if (status != QK_OK) return status;
   status = parse_momenta(m, dims, c, err);
-  return status == QK_OK ? parse_smearing(m->sink, &c->sink, err) : status;
+  if (status == QK_OK) status = parse_smearing(m->sink, &c->sink, err);
+  if (status == QK_OK && c->sink.shift > 0)
+    return qk_fail(err, QK_BAD_ARGUMENT, "sink: shift = %u: that of sinks follows from channels",
+                   c->sink.shift);
+  return status;
 }
 
 qk_status_t qk_correlate_parse(const Quark__Engine__Contract *m, const uint32_t dims[4],

@@ -85,6 +85,7 @@ typedef struct qk_correlate {
   int mom[QK_MOMENTA_MAX][3];
   int origin[4];
   qk_smearing_t sink;
+  unsigned shift; /* of colour vectors a, after the smearing of the sink: qk_gauss_shift */
   char shm_out[QK_SHM_NAME_MAX + 1];
 } qk_correlate_t;
 

@@ -288,7 +288,7 @@ static qk_status_t make_all(const sources_t *s, qk_err_t *err) {
     if (s->verdict[i].code == QK_OK) qk_open_slices_fill(s->setup, s->fill[i], &s->verdict[i]);
   for (int i = 0; i < s->n; i++) {
     made[i] = s->verdict[i].code != QK_OK;
-    if (made[i] || s->fill[i]->smear.steps > 0) continue;
+    if (made[i] || qk_smearing_any(&s->fill[i]->smear)) continue;
     made[i] = true;
     if (!loses_process(make_one(s, i, s->field[i], 0))) continue;
     *err = s->verdict[i];

@@ -239,6 +239,9 @@ qk_status_t qk_job_check(const Quark__Submit *s, const qk_shape_t *shape, qk_err
   if (status == QK_OK) status = check_stopping(s, err);
   if (status == QK_OK) status = qk_masses_check(s, err);
   if (status == QK_OK) status = say(qk_smearing_check(s->smear, "smear", why), why, err);
+  if (status == QK_OK && s->smear && s->smear->shift > 0 && !qk_shape_is_colour(shape))
+    status = qk_fail(err, QK_UNSUPPORTED, "smear: shift = %u: of fields with colour alone",
+                     s->smear->shift);
   if (status == QK_OK && s->parity != QUARK__PARITY__PARITY_ALL)
     status = check_usual(shape, "a field of one parity", err);
   if (status == QK_OK && s->source == QUARK__SOURCE_KIND__SOURCE_SEQUENTIAL &&
@@ -357,11 +360,26 @@ static qk_status_t check_channel(const Quark__Channel *c, const qk_shape_t *shap
                    "channel %zu: kind = %d: of fields with colour alone there are mesons (0) and "
                    "the local nucleon (3)",
                    i, c->kind);
-  if (c->sink == c->source) return QK_OK;
+  if ((c->sink ^ c->source) <= QK_SHIFT_MAX) return QK_OK;
   return qk_fail(err, QK_UNSUPPORTED,
-                 "channel %zu: sink = %u, source = %u: of fields with colour alone there are local "
-                 "mesons, whose spin and taste are the same",
+                 "channel %zu: sink = %u, source = %u: of fields with colour alone they are spin "
+                 "and taste, which differ in x, y and z only, not in t (8)",
                  i, c->sink, c->source);
+}
+
+static uint32_t shift_of(const Quark__Channel *c) {
+  return c->kind == QUARK__CHANNEL_KIND__CHANNEL_MESON ? c->sink ^ c->source : 0;
+}
+
+/* Of colour vectors; the propagator a is shifted once. */
+static qk_status_t check_shifts(const Quark__Contraction *c, qk_err_t *err) {
+  for (size_t i = 1; i < c->n_channel; i++)
+    if (shift_of(c->channel[i]) != shift_of(c->channel[0]))
+      return qk_fail(err, QK_UNSUPPORTED,
+                     "channel %zu: spin and taste differ by %u, those of channel 0 by %u: each "
+                     "shift is a contraction of its own",
+                     i, shift_of(c->channel[i]), shift_of(c->channel[0]));
+  return QK_OK;
 }
 
 static qk_status_t check_first(const char *name, uint32_t first, const qk_shape_t *shape,
@@ -386,6 +404,7 @@ qk_status_t qk_job_check_contract(const Quark__Contract *contract, const qk_shap
                    QK_CHANNELS_MAX);
   for (size_t i = 0; i < c->n_channel && status == QK_OK; i++)
     status = check_channel(c->channel[i], shape, i, err);
+  if (status == QK_OK && qk_shape_is_colour(shape)) status = check_shifts(c, err);
   if (status == QK_OK) status = check_first("first_a", c->first_a, shape, err);
   if (status == QK_OK) status = check_first("first_b", c->first_b, shape, err);
   if (status == QK_OK && c->request_b == 0 && c->first_b > 0)
@@ -393,6 +412,9 @@ qk_status_t qk_job_check_contract(const Quark__Contract *contract, const qk_shap
   if (status == QK_OK) status = say(qk_momenta_check(c, shape->dims, why), why, err);
   if (status == QK_OK) status = say(qk_origin_check(c, shape->dims, why), why, err);
   if (status == QK_OK) status = say(qk_smearing_check(c->sink, "sink", why), why, err);
+  if (status == QK_OK && c->sink && c->sink->shift > 0)
+    status = qk_fail(err, QK_BAD_ARGUMENT, "sink: shift = %u: that of sinks follows from channels",
+                     c->sink->shift);
   return status;
 }
 

@@ -202,7 +202,7 @@ static bool copy_source(qk_job_t *job, const Quark__Submit *submit) {
   if (submit->vectors) snprintf(job->vectors, sizeof job->vectors, "%s", submit->vectors);
   if (submit->project) snprintf(job->project, sizeof job->project, "%s", submit->project);
   job->project_count = submit->project_count;
-  if (submit->smear && submit->smear->steps > 0 &&
+  if (submit->smear && (submit->smear->steps > 0 || submit->smear->shift > 0) &&
       !(job->smear = (Quark__Smearing *)qk_control_copy(&submit->smear->base)))
     return false;
   if (submit->n_column == 0) return true;

@@ -96,10 +96,20 @@ def kept_solutions_are_sources_and_are_contracted(case):
         c.contract(accepted.request, channel=[qk.Channel(kind=qk.CHANNEL_CORNER), *pions])
         r = c.expect('result')
         assert r.status == 0 and r.bytes == 4 * 4 * 16, r
-        for channel, text in ((qk.Channel(kind=qk.CHANNEL_MESON, sink=1, source=15), 'channel 0: sink = 1, source = 15'),
-                              (qk.Channel(kind=qk.CHANNEL_DELTA), 'channel 0: kind = 2')):
-            r = c.contract(accepted.request, channel=[channel], expect='rejected')
+        taste, corner = qk.Channel(kind=qk.CHANNEL_MESON, sink=9, source=15), qk.Channel(kind=qk.CHANNEL_CORNER)
+        c.contract(accepted.request, request_b=accepted.request, channel=[taste, qk.Channel(kind=qk.CHANNEL_MESON, sink=1, source=7)])
+        r = c.expect('result')
+        assert r.status == 0 and r.bytes == 2 * 4 * 16, r
+        for channel, text in (([qk.Channel(kind=qk.CHANNEL_MESON, sink=1, source=15)], 'channel 0: sink = 1, source = 15'),
+                              ([qk.Channel(kind=qk.CHANNEL_DELTA)], 'channel 0: kind = 2'), ([taste, pions[0]], 'channel 1: spin and taste differ by 0'),
+                              ([pions[0], taste], 'channel 1: spin and taste differ by 6'), ([corner, taste], 'channel 1')):
+            r = c.contract(accepted.request, channel=channel, expect='rejected')
             assert r.status == STATUS['UNSUPPORTED'] and text in r.text, r
+        r = c.contract(accepted.request, channel=pions, sink=qk.Smearing(alpha=0.1, steps=0, shift=1), expect='rejected')
+        assert r.status == STATUS['BAD_ARGUMENT'] and 'sink: shift = 1' in r.text, r
+        refused(c, 'BAD_ARGUMENT', 'smear: shift = 8 is outside 0 .. 7', smear=qk.Smearing(alpha=0, steps=0, shift=8))
+    with case.daemon() as d, Client(d) as c:
+        refused(c, 'UNSUPPORTED', 'smear: shift = 1: of fields with colour alone', smear=qk.Smearing(alpha=0, steps=0, shift=1))
 
 
 @tap.test

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Staggered fermions through the daemon, judged by numpy: test_staggered.py QUARKD QUARK_ENGINE QUARK_GAUGE RANKS"""
+import functools
 import itertools
 import os
 import sys
@@ -181,6 +182,71 @@ def sources_and_sinks_are_smeared(case):
             a, b = ([smeared(case, found[k.request, i], -0.6, 2) for i in range(3)] for k in kept)
             want = np.roll(sum((y.conj() * x).sum((1, 2, 3, 4)) for x, y in zip(a, b)), -2)
             assert np.allclose(c.fetch(r).view(complex), want, rtol=0, atol=1e-12 * np.abs(want).max()), grid
+
+
+def shifted(case, x, directions):
+    """D_j x = [U_j(n) x(n+j) + U_j(n-j)^+ x(n-j)] / 2 once for each of the directions, the mean over all orders."""
+    def once(x, j):
+        u, axis = case.links[j], AXIS[j]
+        return (np.einsum('...ab,...b->...a', u, np.roll(x, -1, axis)) + np.roll(np.einsum('...ba,...b->...a', u.conj(), x), 1, axis)) / 2
+    orders = list(itertools.permutations(j for j in range(3) if directions >> j & 1))
+    return sum(functools.reduce(once, order, case.field(x)) for order in orders) / len(orders)
+
+
+def taste_sign(case, spin, taste, origin):
+    """W(y)^+ G_spin W(y + d) G_taste^+ as numbers of a bilinear's sign, at y = x - x0 over that at 0, with (-1)^y of the antiquark, times G_spin^2: from
+    how the factors anticommute, one after the other."""
+    def product(word):
+        sign, word = 1, list(word)
+        for i in range(len(word)):
+            for j in range(len(word) - 1 - i):
+                if word[j] > word[j + 1]:
+                    word[j], word[j + 1], sign = word[j + 1], word[j], -sign
+        return sign, [mu for mu in range(4) if word.count(mu) % 2]
+    bits = lambda n: [mu for mu in range(4) if n >> mu & 1]
+    def number(y):
+        w = [mu for mu in range(4) for _ in range(y[mu])]
+        ahead = [mu for mu in range(4) for _ in range(y[mu] + ((spin ^ taste) >> mu & 1))]
+        sign, left = product(w[::-1] + bits(spin) + ahead + bits(taste)[::-1])
+        assert not left
+        return sign
+    t, z, y, x = np.indices(case.lattice)
+    at = [(c - o) % 2 for c, o in zip((x, y, z, t), origin)]
+    table = np.array([number(s) * number((0, 0, 0, 0)) * (-1) ** sum(s) for s in itertools.product(range(2), repeat=4)]).reshape(2, 2, 2, 2)
+    return table[tuple(at)] * product(bits(spin) * 2)[0]
+
+
+TASTES = {1: [(15, 14), (7, 6), (1, 0)], 2: [(15, 13), (5, 7)], 4: [(7, 3)], 3: [(15, 12), (7, 4), (2, 1)], 5: [(15, 10)], 6: [(15, 9), (7, 1)], 7: [(15, 8), (7, 0)]}
+
+
+@tap.test
+def tastes_are_shifted_at_source_and_sink(case):
+    """Sources, sinks and signs by numpy, on each way to cut the lattice, smeared and not."""
+    points = [qk.Column(x=1, y=2, z=3, t=2, colour=i) for i in range(3)]
+    for grid, smears in (('1x1x1x%s', True), ('1x1x%sx1', False)):
+        gauss = {'alpha': 0.4, 'steps': 2} if smears else {'alpha': 0, 'steps': 0}
+        with case.daemon('--grid', grid % case.ranks, '--slots', '2') as d, Client(d) as c:
+            plain = c.submit(3, source=qk.SOURCE_POINT, column=points, tol=1e-12, sink=qk.SINK_KEEP, smear=qk.Smearing(**gauss))
+            b = fetch_all(c, 3)
+            for directions, mesons in TASTES.items():
+                smear = qk.Smearing(shift=directions, **gauss)
+                c.submit(3, source=qk.SOURCE_POINT, column=points, work=qk.WORK_SMEAR, smear=smear)
+                for i, source in enumerate(fetch_all(c, 3)):
+                    want = smeared(case, shifted(case, case.point(i), directions), gauss['alpha'], gauss['steps'])
+                    assert np.linalg.norm(case.field(source) - want) < 1e-14, (grid, directions)
+                kept = c.submit(3, source=qk.SOURCE_POINT, column=points, tol=1e-12, sink=qk.SINK_KEEP, smear=smear)
+                a = fetch_all(c, 3)
+                c.contract(kept.request, request_b=plain.request, channel=[qk.Channel(kind=qk.CHANNEL_MESON, sink=s, source=t) for s, t in mesons],
+                           origin=[1, 2, 3, 2], sink=qk.Smearing(**gauss))
+                r = c.expect('result')
+                assert r.status == 0, r
+                found = c.fetch(r).view(complex).reshape(len(mesons), -1)
+                ends = [[smeared(case, x, gauss['alpha'], gauss['steps']) for x in p] for p in (a, b)]
+                for (spin, taste), got in zip(mesons, found):
+                    sign = taste_sign(case, spin, taste, (1, 2, 3, 2))[..., None]
+                    want = np.roll(sum((sign * y.conj() * shifted(case, x, directions)).sum((1, 2, 3, 4)) for x, y in zip(*ends)), -2)
+                    assert np.abs(got - want).max() < 1e-12 * np.abs(want).max(), (grid, spin, taste, got, want)
+                c.send(release=qk.Release(request=kept.request))
 
 
 @tap.test

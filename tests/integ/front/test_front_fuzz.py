@@ -233,6 +233,8 @@ class Peer:
             s.sink, s.project, s.project_count = qk.SINK_PROJECT, r.choice(['low', '', '../x']), r.choice([0, 4, 2 ** 32 - 1])
         if r.random() < 0.1:
             s.smear.CopyFrom(self.smearing())
+            if r.random() < 0.2:
+                s.smear.shift = r.choice([1, 7, 8, 2 ** 32 - 1])
         if r.random() < 0.05:
             setattr(s, *r.choice([('tol', float('nan')), ('tol', 2), ('max_iter', 0), ('max_iter', 2 ** 63), ('keep_ms', 2 ** 63),
                                   ('priority', 10), ('flavour', -1), ('flavour', 2), ('deadline_ms', 2 ** 64 - 1), ('setup', 'x' * 70)]))

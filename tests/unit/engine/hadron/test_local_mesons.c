@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "daemon/base/fault.h"
 #include "daemon/base/mem.h"
@@ -40,7 +41,46 @@ static double complex spin_trace(int n, const int x[4]) {
   return sum / 4;
 }
 
-static double complex plain(const double complex *a, const double complex *b, int n,
+/* 1/4 tr[W(y)^+ G_n W(y + d) G_m^+] with d = n xor m, y = x - x0 from 0 on. */
+static double complex operator_at(int n, int m, const int y[4]) {
+  gammas_t w, back, g, one, two;
+  double complex sum = 0;
+  for (int side = 0; side < 2; side++) { /* factor by factor, y + d is not modulo 2 */
+    for (int i = 0; i < 4; i++)
+      for (int j = 0; j < 4; j++) w[i][j] = i == j;
+    for (int mu = 0; mu < 4; mu++)
+      for (int k = 0; k < y[mu] + side * ((n ^ m) >> mu & 1); k++) {
+        gammas_get(1 << mu, g);
+        gammas_times(w, g, one);
+        memcpy(w, one, sizeof w);
+      }
+    if (side == 0) adjoint(w, back);
+  }
+  gammas_get(n, g);
+  gammas_times(back, g, one);
+  gammas_times(one, w, two);
+  gammas_get(m, g);
+  adjoint(g, one);
+  for (int i = 0; i < 4; i++)
+    for (int j = 0; j < 4; j++) sum += two[i][j] * one[j][i];
+  return sum / 4;
+}
+
+/* The sign of O(x) O^+(x0) with that of the antiquark, times G_n^2. */
+static double complex taste_sign(int n, int m, const int x[4]) {
+  const int zero[4] = {0};
+  int y[4], sum = 0;
+  gammas_t g, square;
+  for (int mu = 0; mu < 4; mu++) {
+    y[mu] = (x[mu] - ORIGIN[mu] + 2 * DIMS[mu]) % DIMS[mu];
+    sum += y[mu];
+  }
+  gammas_get(n, g);
+  gammas_times(g, g, square);
+  return square[0][0] * operator_at(n, m, y) * conj(operator_at(n, m, zero)) * (sum % 2 ? -1 : 1);
+}
+
+static double complex plain(const double complex *a, const double complex *b, int n, int m,
                             const int mom[3], int time) {
   double complex sum = 0;
   for (int site = 0; site < SITES; site++) {
@@ -52,7 +92,9 @@ static double complex plain(const double complex *a, const double complex *b, in
     for (int k = 0; k < COLUMNS; k++)
       for (int c = 0; c < 3; c++)
         density += conj(b[(k * SITES + site) * 3 + c]) * a[(k * SITES + site) * 3 + c];
-    sum += density * spin_trace(n, x) * cexp(I * angle);
+    const double complex sign = taste_sign(n, m, x);
+    cr_expect(n != m || cabs(sign - spin_trace(n, x)) < 1e-14);
+    sum += density * sign * cexp(I * angle);
   }
   return sum;
 }
@@ -78,24 +120,32 @@ static void one_rank(qk_geom_t *geom, qk_comm_t **comm) {
   geom->ncomp = QK_COLOUR_COMPONENTS;
 }
 
+/* Each spin with each taste; time slices in two parts. */
 Test(local_mesons, are_those_of_naive_quarks) {
-  int gamma[QK_GAMMAS];
-  double complex out[QK_GAMMAS][2][T];
+  enum { ALL = QK_GAMMAS * QK_GAMMAS };
+  static double complex out[ALL][2][T];
+  int spin[ALL], taste[ALL];
   double complex *a = random_columns(1), *b = random_columns(2);
   qk_local_mesons_t *m = NULL;
   qk_comm_t *comm;
   qk_geom_t geom;
   one_rank(&geom, &comm);
-  for (int n = 0; n < QK_GAMMAS; n++) gamma[n] = n;
+  for (int n = 0; n < ALL; n++) {
+    spin[n] = n / QK_GAMMAS;
+    taste[n] = n % QK_GAMMAS;
+  }
   cr_assert_eq(qk_local_mesons_create(&geom, 2, MOM, ORIGIN, &m), QK_OK);
   for (int k = 0; k < COLUMNS; k++)
-    qk_local_mesons_add(m, (qk_colour_part_t){a + (size_t)k * SITES * 3, true},
-                        (qk_colour_part_t){b + (size_t)k * SITES * 3, true});
-  cr_assert_eq(qk_local_mesons_end(m, QK_GAMMAS, gamma, (double *)out), QK_OK);
-  for (int n = 0; n < QK_GAMMAS; n++)
+    for (int part = 0; part < 2; part++)
+      qk_local_mesons_add(m, (qk_colour_part_t){a + (size_t)k * SITES * 3, true},
+                          (qk_colour_part_t){b + (size_t)k * SITES * 3, true}, part ? 3 : 0,
+                          part ? T : 3);
+  cr_assert_eq(qk_local_mesons_end(m, ALL, spin, taste, (double *)out), QK_OK);
+  for (int n = 0; n < ALL; n++)
     for (int p = 0; p < 2; p++)
       for (int t = 0; t < T; t++)
-        cr_expect_lt(cabs(out[n][p][t] - plain(a, b, n, MOM[p], t)), 1e-12, "%d, %d, %d", n, p, t);
+        cr_expect_lt(cabs(out[n][p][t] - plain(a, b, spin[n], taste[n], MOM[p], t)), 1e-12,
+                     "%d, %d, %d", n, p, t);
   qk_local_mesons_destroy(m);
   qk_comm_destroy(comm);
   free(a);
@@ -117,9 +167,9 @@ Test(local_mesons, pion_is_the_norm_of_each_time_slice) {
   cr_assert_eq(qk_local_mesons_create(&geom, 1, MOM, ORIGIN, &m), QK_OK);
   for (int k = 0; k < COLUMNS; k++) {
     const qk_colour_part_t part = {f + (size_t)k * SITES * 3, false};
-    qk_local_mesons_add(m, part, part);
+    qk_local_mesons_add(m, part, part, 0, T);
   }
-  cr_assert_eq(qk_local_mesons_end(m, 1, gamma, out[0]), QK_OK);
+  cr_assert_eq(qk_local_mesons_end(m, 1, gamma, gamma, out[0]), QK_OK);
   for (int t = 0; t < T; t++) {
     double norm2 = 0;
     const int slice = (t + ORIGIN[3]) % T, n = SITES / T * 3;
@@ -185,6 +235,8 @@ static void check(const qk_geom_t *geom, const double complex *a, const double c
   for (int k = COLUMNS - 1; k >= 0; k--)
     qk_local_nucleon_add(n, k, (qk_colour_part_t){a + (size_t)k * SITES * 3, true},
                          (qk_colour_part_t){b + (size_t)k * SITES * 3, true});
+  qk_local_nucleon_sum(n, 0, 5);
+  qk_local_nucleon_sum(n, 5, T);
   cr_assert_eq(qk_local_nucleon_end(n, phase, (double *)out), QK_OK);
   for (int p = 0; p < 2; p++)
     for (int t = 0; t < T; t++)
