@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/analysis/channels.h"
+
 /* log of cosh(m a) / cosh(m b), without overflow. */
 static double log_quotient(double m, double a, double b) {
   const double x = m * fabs(a), y = m * fabs(b);
@@ -33,10 +35,28 @@ double qk_correlator_cosh_mass(double c0, double c1, int t, int nt) {
   return 0.5 * (low + high);
 }
 
-void qk_correlator_masses(const double *c, int nt, bool cosh, double *mass) {
+qk_mass_form_t qk_mass_form(const char *channel, bool colour) {
+  return (qk_mass_form_t){.cosh = qk_channel_is_symmetric(channel),
+                          .smooth = colour && qk_channel_alternates(channel)};
+}
+
+const char *qk_mass_form_name(qk_mass_form_t form) {
+  return form.smooth ? "m_eff (smooth)" : form.cosh ? "m_eff (cosh)" : "m_eff (log)";
+}
+
+/* At any t modulo nt. */
+static double value_at(const double *c, int nt, int t, bool smooth) {
+  const double here = c[(t + nt) % nt];
+  return smooth ? (c[(t - 1 + nt) % nt] + 2 * here + c[(t + 1) % nt]) / 4 : here;
+}
+
+void qk_correlator_masses(const double *c, int nt, qk_mass_form_t form, double *mass) {
   for (int t = 0; t < nt; t++) {
-    const double c0 = c[t], c1 = c[(t + 1) % nt];
-    mass[t] = cosh ? qk_correlator_cosh_mass(c0, c1, t, nt) : c0 / c1 > 0 ? log(c0 / c1) : NAN;
+    const double c0 = value_at(c, nt, t, form.smooth), c1 = value_at(c, nt, t + 1, form.smooth);
+    const bool over = form.smooth && !form.cosh && (t < 1 || t > nt - 3);
+    mass[t] = form.cosh              ? qk_correlator_cosh_mass(c0, c1, t, nt)
+              : !over && c0 / c1 > 0 ? log(c0 / c1)
+                                     : NAN;
   }
 }
 
@@ -129,8 +149,8 @@ qk_status_t qk_correlator_compute(qk_fieldfile_t *file, const char *channel, qk_
   }
   if (is_noise(out.source))
     for (int t = 0; t < out.nt; t++) out.c[t] /= (double)n * (double)space;
-  qk_correlator_masses(out.c, out.nt, true, out.meff);
-  qk_correlator_masses(out.c, out.nt, false, out.mlog);
+  qk_correlator_masses(out.c, out.nt, (qk_mass_form_t){.cosh = true}, out.meff);
+  qk_correlator_masses(out.c, out.nt, (qk_mass_form_t){0}, out.mlog);
   free(x);
   *corr = out;
   return QK_OK;

@@ -11,7 +11,7 @@ static void add_square(int n, double value, double mean, double *sum) {
   *sum += (n - 1.0) / n * d * d;
 }
 
-qk_status_t qk_ensemble_compute(int n, int nt, const double *sample, bool cosh,
+qk_status_t qk_ensemble_compute(int n, int nt, const double *sample, qk_mass_form_t form,
                                 qk_ensemble_t *ensemble, qk_err_t *err) {
   const size_t slices = (size_t)nt;
   double *room = calloc(6 * slices, sizeof *room);
@@ -23,11 +23,11 @@ qk_status_t qk_ensemble_compute(int n, int nt, const double *sample, bool cosh,
   double *without = e.dmass + slices, *mass = without + slices;
   for (int j = 0; j < n; j++)
     for (int t = 0; t < nt; t++) e.c[t] += sample[(size_t)j * slices + (size_t)t] / n;
-  qk_correlator_masses(e.c, nt, cosh, e.mass);
+  qk_correlator_masses(e.c, nt, form, e.mass);
   for (int j = 0; j < n && n > 1; j++) {
     for (int t = 0; t < nt; t++)
       without[t] = (n * e.c[t] - sample[(size_t)j * slices + (size_t)t]) / (n - 1);
-    qk_correlator_masses(without, nt, cosh, mass);
+    qk_correlator_masses(without, nt, form, mass);
     for (int t = 0; t < nt; t++) {
       add_square(n, without[t], e.c[t], &e.dc[t]);
       add_square(n, mass[t], e.mass[t], &e.dmass[t]);

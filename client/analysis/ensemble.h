@@ -11,15 +11,15 @@
 
 #include <stdbool.h>
 
-#include "daemon/base/err.h"
+#include "client/analysis/correlator.h"
 
 typedef struct qk_ensemble {
   int n, nt;
   double *c, *dc, *mass, *dmass; /* nt each; mass[t] from C(t) and C(t + 1) */
 } qk_ensemble_t;
 
-/* sample: [n][nt]. cosh: the form of the effective mass (correlator.h). Errors: QK_NO_MEMORY. */
-qk_status_t qk_ensemble_compute(int n, int nt, const double *sample, bool cosh,
+/* sample: [n][nt]. form: of the effective mass (correlator.h). Errors: QK_NO_MEMORY. */
+qk_status_t qk_ensemble_compute(int n, int nt, const double *sample, qk_mass_form_t form,
                                 qk_ensemble_t *ensemble, qk_err_t *err);
 void qk_ensemble_fini(qk_ensemble_t *ensemble);
 

@@ -112,6 +112,7 @@ void ctl_measurement_describe(const ctl_measurement_t *what, const quark_report_
     used += snprintf(meta->channels + used, sizeof meta->channels - (size_t)used, "%s%s",
                      i ? " " : "", qk_channels_name(what->channels, i));
   ctl_operator_canonical(report, meta->action);
+  meta->site_reals = (int32_t)report->setup.site_reals;
   meta->kappa = ctl_operator_kappa(report);
   meta->mass = report->setup.mass;
   meta->csw = ctl_operator_csw(report);

@@ -25,6 +25,10 @@ static bool series_init(series_t *s, int nt) {
   return true;
 }
 
+static qk_mass_form_t form_of(const qk_corrpiece_t *piece, int channel) {
+  return qk_mass_form(piece->channel[channel], piece->meta.site_reals == QK_H5_COLOUR_SITE_REALS);
+}
+
 static void series_fill(series_t *s, const qk_corrpiece_t *piece, int channel, uint32_t momentum) {
   const double complex *c =
       piece->c + ((size_t)channel * piece->nmom + momentum) * (size_t)piece->meta.dims[3];
@@ -32,7 +36,7 @@ static void series_fill(series_t *s, const qk_corrpiece_t *piece, int channel, u
     s->re[t] = creal(c[t]);
     s->im[t] = cimag(c[t]);
   }
-  qk_correlator_masses(s->re, s->nt, qk_channel_is_symmetric(piece->channel[channel]), s->mass);
+  qk_correlator_masses(s->re, s->nt, form_of(piece, channel), s->mass);
 }
 
 static void fill_curve(ctl_curve_t *curve, const qk_corrpiece_t *piece, int channel,
@@ -48,8 +52,7 @@ static void print_one(const qk_corrpiece_t *piece, int channel, uint32_t p, cons
   printf("# %s, p = (%d,%d,%d)\n# %3s  %22s  %22s", piece->channel[channel], k[0], k[1], k[2], "t",
          "Re C(t)", "Im C(t)");
   if (error) printf("  %10s", "error");
-  printf("  %14s\n",
-         qk_channel_is_symmetric(piece->channel[channel]) ? "m_eff (cosh)" : "m_eff (log)");
+  printf("  %14s\n", qk_mass_form_name(form_of(piece, channel)));
   for (int t = 0; t < s->nt; t++) {
     printf("  %3d  %22.15e  %22.15e", t, s->re[t], s->im[t]);
     if (error) printf("  %10.3e", creal(error[t]));
@@ -66,6 +69,10 @@ int ctl_table_print(const qk_corrpiece_t *piece, const qk_corrpiece_t *error, bo
   if (!series_init(&s, m->dims[3])) return EXIT_AGAIN;
   printf("# %s/%s/%s\n# source %s, smeared %s, sink %s, links %s; t counted from t0 = %d\n",
          m->config, m->quark, m->label, m->source, m->smear, m->sink, m->links, m->origin[3]);
+  if (m->site_reals == QK_H5_COLOUR_SITE_REALS)
+    printf(
+        "# smooth: masses of (C(t-1) + 2 C(t) + C(t+1)) / 4, in which the partner that alternates "
+        "in t is\n# smaller, but not gone: fit both where it matters\n");
   for (int i = 0; i < piece->n; i++)
     for (uint32_t p = 0; p < piece->nmom; p++) {
       series_fill(&s, piece, i, p);
@@ -107,9 +114,10 @@ json_t *ctl_table_json(const qk_corrpiece_t *piece) {
     for (uint32_t p = 0; p < piece->nmom; p++) {
       series_fill(&s, piece, i, p);
       json_array_append_new(
-          list, json_pack("{s:s, s:o, s:o, s:o, s:o}", "channel", piece->channel[i], "p",
+          list, json_pack("{s:s, s:o, s:o, s:o, s:o, s:b}", "channel", piece->channel[i], "p",
                           integers(piece->momentum[p], 3), "re", ctl_numbers(s.re, s.nt), "im",
-                          ctl_numbers(s.im, s.nt), "meff", ctl_numbers(s.mass, s.nt)));
+                          ctl_numbers(s.im, s.nt), "meff", ctl_numbers(s.mass, s.nt), "smooth",
+                          (int)form_of(piece, i).smooth));
     }
   free(s.re);
   return json_pack(

@@ -2,7 +2,8 @@
  * table.h: pieces of correlators as tables, JSON and pictures.
  *
  * Masses are effective masses from the real parts of C(t) and C(t + 1): by the cosh form for mesons
- * that have a name, log C(t) / C(t + 1) for all else. Functions that return an int return an exit
+ * that have a name, log C(t) / C(t + 1) for all else; of staggered fermions, but for the pion, of
+ * smoothed correlators (correlator.h). Functions that return an int return an exit
  * code and have printed the reason.
  */
 #ifndef QUARKCTL_TABLE_H

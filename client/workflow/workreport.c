@@ -16,6 +16,10 @@ typedef struct group {
   qk_ensemble_t mean;
 } group_t;
 
+static qk_mass_form_t form_of(const group_t *g) {
+  return qk_mass_form(g->channel, g->first->meta.site_reals == QK_H5_COLOUR_SITE_REALS);
+}
+
 /* Called for each group; returns an exit code. */
 typedef int group_fn(const group_t *group, void *arg);
 
@@ -64,9 +68,7 @@ static int compute(const ctl_pieces_t *p, int first, group_t *g) {
   }
   qk_status_t status =
       sample ? QK_OK : qk_fail(&err, QK_NO_MEMORY, "no memory for %d pieces", p->n);
-  if (status == QK_OK)
-    status =
-        qk_ensemble_compute(n, nt, sample, qk_channel_is_symmetric(g->channel), &g->mean, &err);
+  if (status == QK_OK) status = qk_ensemble_compute(n, nt, sample, form_of(g), &g->mean, &err);
   free(sample);
   if (status == QK_OK) return 0;
   ctl_fail_file(&err);
@@ -105,8 +107,7 @@ static int print_group(const group_t *g, void *arg) {
   const qk_ensemble_t *e = &g->mean;
   printf("# %s, p = (%d,%d,%d), %s, %s: %d configuration%s\n# %3s  %20s  %33s\n", g->channel,
          g->momentum[0], g->momentum[1], g->momentum[2], g->first->meta.quark, g->first->meta.name,
-         e->n, e->n == 1 ? "" : "s", "t", "C(t)",
-         qk_channel_is_symmetric(g->channel) ? "m_eff (cosh)" : "m_eff (log)");
+         e->n, e->n == 1 ? "" : "s", "t", "C(t)", qk_mass_form_name(form_of(g)));
   for (int t = 0; t < e->nt; t++) {
     printf("  %3d", t);
     print_pair(e->c[t], e->dc[t], "%.8e", 16);

@@ -96,7 +96,7 @@ static qk_status_t make_parts(const qk_action_t *action, qk_action_in_t *in, qk_
   memcpy(parts->phase, p->phase, sizeof parts->phase);
   enter(p, "upload");
   qk_status_t status = action->from_host ? QK_OK : upload(in, err);
-  enter(p, "clover");
+  enter(p, action->adjoint == QK_ADJOINT_ANTI ? "links" : "clover");
   if (status == QK_OK) status = fill_parts(action, in, parts, err);
   void *const hop = (void *)in->gauge.u.data, *const clover = (void *)in->clover.u.data;
   if (clover && clover != hop) in->dev->ops->free(in->dev->ctx, clover);

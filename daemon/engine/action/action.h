@@ -26,8 +26,9 @@ typedef struct qk_action_params {
    * sites, x fastest, each as in daemon/base/links/clover_term.h. NULL: none. */
   const double *term;
   double term_scale; /* typical |T v| / |v|, on all ranks the same */
-  qk_progress_fn
-      *progress; /* phases "upload", "clover" at their beginnings; NULL: nobody listens */
+  /* Phases "upload", and "clover" or of colour vectors "links", at their beginnings; NULL: nobody
+   * listens. */
+  qk_progress_fn *progress;
   void *arg;
 } qk_action_params_t;
 

@@ -460,8 +460,8 @@ static qk_status_t parse_channels(const Quark__Contraction *m, bool colour, qk_c
     if (i == 0) c->shift = shift;
     if (shift > QK_SHIFT_MAX || shift != c->shift)
       return qk_fail(err, QK_UNSUPPORTED,
-                     "channel[%zu]: spin and taste differ in t, or by other directions than those "
-                     "of channel[0]",
+                     "channel[%zu]: of fields with colour alone spin and taste differ in x, y and "
+                     "z, by the same in all channels",
                      i);
     c->channel[i] = (qk_channel_id_t){.kind = (qk_channel_kind_t)from->kind,
                                       .sink = (int)from->sink,

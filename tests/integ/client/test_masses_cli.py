@@ -111,6 +111,7 @@ def all_hadrons_have_a_file_for_each_mass(case):
             shown = d.ctl('correlator', d.path('c_m%s.h5' % mass), '--json').json['pieces']
             assert len(shown) == 1 and shown[0]['mass'] == float(mass) and shown[0]['action'] == 'staggered;mass=' + mass, shown
             assert shown[0]['residual'] <= 1e-12 and shown[0]['quark'] == 'mass=' + mass, shown
+            assert shown[0]['site_reals'] == 6 and all(c['smooth'] == (c['channel'] != 'pion') for c in shown[0]['correlators'])
             assert len(shown[0]['correlators']) == len(momenta) * (len(MESONS) + 1)
             for c in shown[0]['correlators']:
                 want = corner(x, c['p']) if c['channel'] == 'nucleon_corner' else meson(x, c['channel'], c['p'])

@@ -95,6 +95,37 @@ Test(channels, mesons_are_the_mean_over_polarisations_with_the_sign_of_the_bar) 
   qk_channels_fini(&c);
 }
 
+/* Spin and taste; the sign is that of the square of the spin's matrix. */
+Test(channels, tastes_are_pions_of_colour_vectors) {
+  static const struct {
+    const char *name;
+    uint32_t spin, shift;
+  } want[] = {{"pion", 15, 0},   {"a4", 7, 0},    {"pioni5", 15, 1}, {"pionij", 7, 4},
+              {"pioni0", 15, 6}, {"pioni", 7, 6}, {"pion0", 15, 7},  {"pions", 7, 7}};
+  qk_channels_t c = parse("tastes"), none = parse("pion,g5-gxgt");
+  double complex raw[16 * NT], out[8 * NT];
+  cr_assert(c.n == 8 && c.nraw == 16 && c.tastes && !none.tastes);
+  uint32_t seen = 0;
+  for (uint32_t r = 0; r < c.nraw; r++) {
+    cr_expect(c.raw[r].kind == QUARK_MESON && qk_channel_shift(&c.raw[r]) <= 7);
+    seen |= 1u << c.raw[r].source; /* each of the sixteen tastes once */
+    for (int t = 0; t < NT; t++) raw[(int)r * NT + t] = c.raw[r].sink == 15 ? 1 : -1;
+  }
+  cr_expect_eq(seen, 0xffff);
+  qk_channels_evaluate(&c, raw, 1, NT, -1, out);
+  for (int i = 0; i < c.n; i++) {
+    cr_expect_str_eq(qk_channels_name(&c, i), want[i].name);
+    cr_expect(qk_channel_is_symmetric(want[i].name) && out[i * NT] == 1, "%s", want[i].name);
+  }
+  for (int i = 2; i < 8; i++) {
+    qk_channels_t one = parse(want[i].name);
+    cr_expect(one.raw[0].sink == want[i].spin && qk_channel_shift(&one.raw[0]) == want[i].shift);
+    qk_channels_fini(&one);
+  }
+  qk_channels_fini(&c);
+  qk_channels_fini(&none);
+}
+
 /* (1 + sign gt)/2 times a number, added to m. */
 static void add_projector(double sign, double complex factor, double complex m[16]) {
   for (int i = 0; i < 4; i++) {

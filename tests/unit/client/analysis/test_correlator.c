@@ -120,6 +120,31 @@ Test(correlator, cosh_mass_is_exact_on_a_cosh) {
     }
 }
 
+/* Smooth masses are exact where nothing alternates, and nearer to the mass where a partner does. */
+Test(correlator, smooth_masses_see_little_of_a_partner) {
+  enum { NT = 32 };
+  const double m = 0.5, partner = 0.9;
+  double one[NT], both[NT], smooth[NT], rough[NT];
+  for (int t = 0; t < NT; t++) {
+    one[t] = cosh(m * (t - NT / 2));
+    both[t] = one[t] + 0.2 * (t % 2 ? -1 : 1) * cosh(partner * (t - NT / 2));
+  }
+  qk_correlator_masses(one, NT, (qk_mass_form_t){.cosh = true, .smooth = true}, smooth);
+  for (int t = 1; t < NT / 2 - 1; t++) cr_expect_float_eq(smooth[t], m, 1e-9, "%d", t);
+  qk_correlator_masses(both, NT, (qk_mass_form_t){.cosh = true, .smooth = true}, smooth);
+  qk_correlator_masses(both, NT, (qk_mass_form_t){.cosh = true}, rough);
+  for (int t = 4; t < 12; t++)
+    cr_expect(fabs(smooth[t] - m) < 0.3 * fabs(rough[t] - m) || isnan(rough[t]), "%d: %g %g", t,
+              smooth[t], rough[t]);
+  for (int t = 0; t < NT; t++) one[t] = exp(-m * t);
+  qk_correlator_masses(one, NT, (qk_mass_form_t){.smooth = true}, smooth);
+  for (int t = 0; t < NT; t++)
+    cr_expect(t < 1 || t > NT - 3 ? isnan(smooth[t]) : fabs(smooth[t] - m) < 1e-9, "%d", t);
+  cr_expect(qk_mass_form("rho", true).smooth && qk_mass_form("pioni", true).cosh);
+  cr_expect(!qk_mass_form("rho", false).smooth && !qk_mass_form("pion", true).smooth);
+  cr_expect(!qk_mass_form("nucleon_corner", true).cosh && qk_mass_form("g5-gx", true).smooth);
+}
+
 Test(correlator, cosh_mass_has_no_value_where_there_is_no_solution) {
   cr_expect(isnan(qk_correlator_cosh_mass(1, 2, 3, 32)), "growing before the middle");
   cr_expect(isnan(qk_correlator_cosh_mass(2, 1, 20, 32)), "falling behind the middle");

@@ -7,7 +7,7 @@ enum { NT = 16 };
 
 static qk_ensemble_t compute(int n, const double *sample, bool cosh) {
   qk_ensemble_t e;
-  cr_assert_eq(qk_ensemble_compute(n, NT, sample, cosh, &e, NULL), QK_OK);
+  cr_assert_eq(qk_ensemble_compute(n, NT, sample, (qk_mass_form_t){.cosh = cosh}, &e, NULL), QK_OK);
   return e;
 }
 

@@ -565,7 +565,7 @@ Test(round, contractions_are_checked_field_by_field) {
 /* ---- what counts as the same smearing ---- */
 
 Test(smearing, is_the_same_where_it_does_the_same) {
-  const qk_smearing_t ape = {0.2, 5, {QK_LINK_SMEAR_APE, {0.5}, 3, true, false}};
+  const qk_smearing_t ape = {0.2, 5, {QK_LINK_SMEAR_APE, {0.5}, 3, true, false}, 0};
   qk_smearing_t other = ape;
   cr_expect(qk_smearing_equal(&ape, &other));
   other.links.param[2] = 1; /* APE has one parameter */
@@ -585,14 +585,31 @@ Test(smearing, is_the_same_where_it_does_the_same) {
   other = ape;
   other.links.kind = QK_LINK_SMEAR_STOUT;
   cr_expect(!qk_smearing_equal(&ape, &other));
-  const qk_smearing_t none = {0.2, 5, {QK_LINK_SMEAR_NONE, {0}, 0, false, false}};
+  const qk_smearing_t none = {0.2, 5, {QK_LINK_SMEAR_NONE, {0}, 0, false, false}, 0};
   other = ape;
   other.links.steps = 0;
   cr_expect(qk_smearing_equal(&none, &other) && !qk_smearing_equal(&none, &ape));
-  const qk_smearing_t hyp = {0.2, 5, {QK_LINK_SMEAR_HYP, {0.7, 0.6, 0.3}, 1, false, false}};
+  const qk_smearing_t hyp = {0.2, 5, {QK_LINK_SMEAR_HYP, {0.7, 0.6, 0.3}, 1, false, false}, 0};
   other = hyp;
   other.links.spatial = true; /* HYP has none of it */
   cr_expect(qk_smearing_equal(&hyp, &other));
   other.links.param[2] = 0.4;
   cr_expect(!qk_smearing_equal(&hyp, &other));
+}
+
+Test(smearing, that_shifts_alone_is_one) {
+  qk_smearing_t shift = {.alpha = 0.3, .shift = 5}, other = {.alpha = 0.1, .shift = 5};
+  const qk_smearing_t none = {.alpha = 0.2, .links = {QK_LINK_SMEAR_APE, {0.5}, 3, true, false}},
+                      nothing = {0};
+  cr_expect(qk_smearing_any(&shift) && !qk_smearing_any(&none));
+  cr_expect(qk_smearing_equal(&none, &nothing) && !qk_smearing_equal(&shift, &nothing));
+  cr_expect(qk_smearing_equal(&shift, &other)); /* alpha of no steps */
+  other.links = none.links;                     /* those of the shift */
+  cr_expect(!qk_smearing_equal(&shift, &other));
+  other = shift;
+  other.shift = 4;
+  cr_expect(!qk_smearing_equal(&shift, &other));
+  other.shift = 5;
+  other.steps = 1;
+  cr_expect(!qk_smearing_equal(&shift, &other));
 }

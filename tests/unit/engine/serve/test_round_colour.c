@@ -103,7 +103,7 @@ static qk_status_t contract_of_colours(size_t columns, Quark__ChannelKind kind, 
   return qk_correlate_parse(&m, DIMS, &colours, &correlate, err);
 }
 
-Test(round_colour, colour_vectors_make_local_mesons_of_three_columns) {
+Test(round_colour, colour_vectors_make_mesons_of_three_columns) {
   const Quark__ChannelKind meson = QUARK__CHANNEL_KIND__CHANNEL_MESON;
   const struct {
     size_t columns;
@@ -118,6 +118,7 @@ Test(round_colour, colour_vectors_make_local_mesons_of_three_columns) {
   qk_err_t err = {0};
   cr_expect_eq(contract_of_colours(3, meson, 15, 0, &err), QK_OK, "%s", err.text);
   cr_expect_eq(contract_of_colours(3, meson, 15, 2, &err), QK_OK, "%s", err.text);
+  cr_expect_eq(contract_of_colours(3, meson, 9, 0, &err), QK_OK, "%s", err.text);
   cr_expect_eq(contract_of_colours(3, QUARK__CHANNEL_KIND__CHANNEL_CORNER, 7, 0, &err), QK_OK, "%s",
                err.text);
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
