@@ -18,7 +18,11 @@ enum {
 static const double inside = 1.2, outside = 6; /* window over the largest eigenvalue wanted */
 static const double first_window = 0.03;       /* of the top */
 static const double gain = 0.7;                /* in the worst error that counts as such */
+static const double same[] = {1e-7, 1e-4};     /* eigenvalues so close may be one */
 static const double least_window = 1e-3;       /* of the top: the Laplacian has eigenvalues of 0 */
+
+static const char reason[] = ": eight or more vectors have one eigenvalue, as on links without "
+                             "disorder; those are not found in blocks of eight";
 
 typedef struct qk_lanczos lanczos_t;
 
@@ -194,6 +198,16 @@ static bool stagnates(lanczos_t *l) {
   return l->since >= PATIENCE;
 }
 
+/* Whether so many Ritz values have one eigenvalue that it may have more vectors than a Krylov space
+ * of blocks has of it, eight: then it does not end, or has combinations of eigenvectors of h and -h.
+ */
+static bool is_degenerate(const lanczos_t *l) {
+  int run = 1;
+  for (int i = 1; i < l->keep * B && run < B; i++)
+    run = l->theta[i] >= l->theta[i - 1] * (1 - same[l->k.prec]) ? run + 1 : 1;
+  return run >= B;
+}
+
 static void clear_projection(lanczos_t *l) {
   memset(l->h, 0, (size_t)l->m * (size_t)l->m * sizeof *l->h);
 }
@@ -220,6 +234,7 @@ static qk_status_t begin(lanczos_t *l) {
 /* The space is full, its Ritz vectors are known. */
 static void end_extension(lanczos_t *l) {
   l->done = converged(l);
+  l->degenerate = is_degenerate(l);
   l->ends = l->done == l->p.n || stagnates(l);
   l->unit = 0;
   l->stage = ROTATE;
@@ -321,8 +336,8 @@ void qk_lanczos_destroy(qk_lanczos_t *l) {
 }
 
 static qk_status_t fail(const lanczos_t *l, qk_status_t status, qk_err_t *err) {
-  return qk_fail(err, status, "%d eigenvectors after %d restarts: %s", l->p.n, l->restarts,
-                 qk_status_text(status));
+  return qk_fail(err, status, "%d eigenvectors after %d restarts: %s%s", l->p.n, l->restarts,
+                 qk_status_text(status), l->degenerate ? reason : "");
 }
 
 qk_status_t qk_lanczos_create(qk_operator_t *op, qk_work_t *work, const qk_lanczos_params_t *params,
@@ -425,8 +440,8 @@ qk_status_t qk_lanczos_vectors(qk_lanczos_t *l, qk_eigen_t **eigen, qk_err_t *er
   }
   *eigen = e;
   if (e->n == l->p.n) return QK_OK;
-  return qk_fail(err, QK_NOT_CONVERGED, "%d of %d eigenvectors after %d restarts", e->n, l->p.n,
-                 l->restarts);
+  return qk_fail(err, QK_NOT_CONVERGED, "%d of %d eigenvectors after %d restarts%s", e->n, l->p.n,
+                 l->restarts, l->degenerate ? reason : "");
 }
 
 qk_status_t qk_lanczos(qk_operator_t *op, qk_work_t *work, const qk_lanczos_params_t *params,

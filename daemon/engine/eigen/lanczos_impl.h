@@ -42,6 +42,7 @@ struct qk_lanczos {
   int restarts;
   int done; /* vectors that had converged at the last restart */
   bool ends;
+  bool degenerate; /* eight or more Ritz values were one at the last restart */
 };
 
 /* The space is found: the next stage. Then steps of IMAGES, RITZ, TURN and MEASURE. */

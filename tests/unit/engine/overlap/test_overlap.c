@@ -272,6 +272,14 @@ Test(overlap, zero_modes_of_h_are_refused) {
   rig_close(&rig);
 }
 
+/* Free fields: dozens of vectors have one |h|. */
+Test(overlap, links_without_disorder_are_refused_with_the_reason, .timeout = 60) {
+  qk_err_t err = {0};
+  cr_expect_eq(create("builtin:unit:4x4x4x4", "overlap;mass=0.1;M=1.4;modes=0", 0, &err),
+               QK_NOT_CONVERGED);
+  cr_expect(strstr(err.text, "links without disorder"), "%s", err.text);
+}
+
 /* A bound of the spectrum that is wrong. */
 Test(overlap, a_wrong_norm_is_an_error) {
   qk_rig_t rig;
