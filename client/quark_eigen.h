@@ -141,6 +141,9 @@ typedef struct quark_eigen_report {
   uint32_t basis, block[4];                       /* of compressed ones; else 0 */
   char unwritten[160]; /* why they are on no disk, and go with their engine; "": nothing is wrong */
   quark_smearing_t links; /* LAPLACIAN: of the links, as in the params */
+  /* GAMMA5 of overlap fermions: zero modes of chirality +1 and -1, whose difference is the index;
+   * -1: not known, or of another action */
+  int32_t zero_plus, zero_minus;
 } quark_eigen_report_t;
 
 enum { QUARK_EIGEN_NAMES = 16 };

@@ -27,7 +27,9 @@ static void read_one(quark_eigen_report_t *r, const Quark__EigenReport *m) {
                               .seconds = m->has_seconds ? m->seconds : NAN,
                               .device_bytes = m->device_bytes,
                               .host_bytes = m->host_bytes,
-                              .basis = m->basis};
+                              .basis = m->basis,
+                              .zero_plus = m->has_zero_plus ? (int32_t)m->zero_plus : -1,
+                              .zero_minus = m->has_zero_minus ? (int32_t)m->zero_minus : -1};
   r->links = quark__read_smearing(m->links);
   for (size_t mu = 0; mu < m->n_block && mu < 4; mu++) r->block[mu] = m->block[mu];
   snprintf(r->name, sizeof r->name, "%s", m->name);

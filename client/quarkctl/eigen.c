@@ -176,16 +176,23 @@ static json_t *basis_json(const quark_eigen_report_t *r) {
                    (json_int_t)r->block[3]);
 }
 
+static json_t *zero_json(const quark_eigen_report_t *r) {
+  if (r->zero_plus < 0 || r->zero_minus < 0) return json_null();
+  return json_pack("{s:i, s:i, s:i}", "plus", r->zero_plus, "minus", r->zero_minus, "index",
+                   r->zero_plus - r->zero_minus);
+}
+
 static json_t *report_json(const quark_eigen_report_t *r) {
   const char *kind = quark_eigen_kind_name(r->kind);
-  return json_pack("{s:s, s:s, s:s, s:I, s:o, s:s, s:o, s:o, s:o, s:o, s:I, s:I, s:o, s:o, s:o}",
-                   "name", r->name, "state", state_name(r->state), "kind", kind ? kind : "?",
-                   "count", (json_int_t)r->count, "tol", ctl_number(r->tol), "user", r->user,
-                   "lowest", ctl_number(r->lowest), "highest", ctl_number(r->highest), "residual",
-                   ctl_number(r->residual), "seconds", ctl_number(r->seconds), "device_bytes",
-                   (json_int_t)r->device_bytes, "host_bytes", (json_int_t)r->host_bytes, "field",
-                   *r->field ? json_string(r->field) : json_null(), "basis", basis_json(r),
-                   "unwritten", *r->unwritten ? json_string(r->unwritten) : json_null());
+  return json_pack(
+      "{s:s, s:s, s:s, s:I, s:o, s:s, s:o, s:o, s:o, s:o, s:I, s:I, s:o, s:o, s:o, s:o}", "name",
+      r->name, "state", state_name(r->state), "kind", kind ? kind : "?", "count",
+      (json_int_t)r->count, "tol", ctl_number(r->tol), "user", r->user, "lowest",
+      ctl_number(r->lowest), "highest", ctl_number(r->highest), "residual", ctl_number(r->residual),
+      "seconds", ctl_number(r->seconds), "device_bytes", (json_int_t)r->device_bytes, "host_bytes",
+      (json_int_t)r->host_bytes, "field", *r->field ? json_string(r->field) : json_null(), "basis",
+      basis_json(r), "unwritten", *r->unwritten ? json_string(r->unwritten) : json_null(),
+      "zero_modes", zero_json(r));
 }
 
 static void print_report(const quark_eigen_report_t *r) {
@@ -197,6 +204,9 @@ static void print_report(const quark_eigen_report_t *r) {
   else if (!isnan(r->lowest))
     printf("   %.6g to %.6g, residual %.2g   %.2f s   %.1f MiB", r->lowest, r->highest, r->residual,
            r->seconds, mib);
+  if (r->zero_plus >= 0 && r->zero_minus >= 0)
+    printf("   zero modes: %d of chirality +1, %d of -1, index %d", r->zero_plus, r->zero_minus,
+           r->zero_plus - r->zero_minus);
   if (r->basis > 0)
     printf("   in a basis of %u, blocks %ux%ux%ux%u", r->basis, r->block[0], r->block[1],
            r->block[2], r->block[3]);

@@ -345,6 +345,8 @@ const qk_action_row_t qk_action_rows[] = {
      .help = "overlap fermions: 1/2 [(1 + m) + (1 - m) gamma_5 sgn(gamma_5 D)], D = D_W(-M)",
      .reference = "H. Neuberger, Phys. Lett. B 417 (1998) 141, hep-lat/9707022",
      .param = overlap,
-     .is_dense = true},
+     .is_dense = true,
+     .has_masses = true,
+     .least_of_masses = 1e-6},
     {.name = 0},
 };

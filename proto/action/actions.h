@@ -47,7 +47,8 @@ typedef struct qk_action_row {
   bool has_term;                /* T is a field that the user has sent, which `clover` names */
   bool is_dense;                /* M connects all sites: there are no parities and no parts of M */
   bool has_slices; /* M has a fifth dimension, sources and solutions have four (docs/physics.md) */
-  bool has_masses; /* a request may be for several values of `mass` (operator.h: masses) */
+  bool has_masses; /* a request may be for several values of `mass` (operator.h: masses) ... */
+  double least_of_masses; /* ... of at least this modulus, below 1; 0: those of `mass` itself */
   bool colour; /* fields have colour alone: 6 reals a site on the wire, 3 columns a propagator */
   int vectors; /* fields of spin and colour in a right-hand side: 2 of a doublet; 0 says 1 */
 } qk_action_row_t;

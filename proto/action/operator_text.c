@@ -81,6 +81,14 @@ bool qk_action_takes(const qk_action_row_t *row, const char *key, double value, 
   return qk_refuse(why, "%g: the action %s has no %s", value, row->name, key);
 }
 
+bool qk_action_takes_mass(const qk_action_row_t *row, double mass, char why[QK_WHY]) {
+  const double least = row->least_of_masses, size = mass < 0 ? -mass : mass;
+  if (!qk_action_takes(row, "mass", mass, why)) return false;
+  if (least == 0 || (size >= least && size < 1)) return true;
+  return qk_refuse(why, "%g: with others at once its modulus must be at least %g and below 1", mass,
+                   least);
+}
+
 static bool is_integer(const char *text) {
   text += *text == '-' || *text == '+';
   return *text && !text[strspn(text, "0123456789")];

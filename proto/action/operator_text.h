@@ -100,6 +100,8 @@ const double *qk_value_reals(const qk_values_t *values, const char *key, int *n)
 const char *qk_value_word(const qk_values_t *values, const char *key);
 /* Whether an action may have this value of a parameter of one number; `why` says what it may be. */
 bool qk_action_takes(const qk_action_row_t *row, const char *key, double value, char why[QK_WHY]);
+/* The same of one of several masses that are solved together (has_masses). */
+bool qk_action_takes_mass(const qk_action_row_t *row, double mass, char why[QK_WHY]);
 /* True if mass and csw say all of it, as they did before actions had names. */
 bool qk_values_are_plain(const qk_values_t *values);
 /* Whether two operators on colour vectors differ in their mass at most: eigenvectors of Mhat = 1 -

@@ -8,6 +8,7 @@
 
 /* Passes over the parities: what is left of the other one after a correction, if anything. */
 enum { ROUNDS = 3 };
+static const double share_of_tol = 0.1, coarsest = 0.01; /* of an application's error */
 
 typedef struct parity {
   qk_masses_t *m;
@@ -32,14 +33,36 @@ struct qk_masses {
   int at, round;
   bool over, correcting;
   double norm_b[QK_MAX_RHS];
+  double norm_r[QK_MASSES_MAX][QK_MAX_RHS]; /* of b - M x, where x has not changed since */
+  bool measured[QK_MASSES_MAX];
   qk_mass_result_t result[QK_MASSES_MAX][QK_MAX_RHS];
 };
 
+static void norms(qk_masses_t *m, qk_spinor_t f, double *norm) {
+  qk_scalars_reduce(&m->scalars, 0, 1, QK_BLAS_NORM2, (qk_blas_args_t){.f = {f}});
+  qk_scalars_fetch(&m->scalars, 0, 1);
+  for (int j = 0; j < m->params.nrhs; j++) norm[j] = sqrt(qk_scalars_host(&m->scalars, 0, j)[0]);
+}
+
 /* ---- the system of a parity ------------------------------------------------------------------ */
+
+/* Errors of A add up to the distance of residuals from those of the recursion in proportion to
+ * |r|, as those of one mass do (krylov/solver_step.c: choose_accuracy). */
+static const double *choose_accuracy(const parity_t *part, double accuracy[QK_MAX_RHS]) {
+  const qk_masses_t *m = part->m;
+  if (!m->op->inexact || !qk_multishift_is_together(part->solver)) return NULL;
+  for (int j = 0; j < m->params.nrhs; j++)
+    accuracy[j] = fmin(share_of_tol * m->tol / qk_multishift_residual(part->solver, j), coarsest);
+  return accuracy;
+}
 
 static void apply_shifted(void *self, qk_field_t *out, const qk_field_t *in, double shift) {
   qk_operator_t *op = ((parity_t *)self)->m->op;
-  if (qk_dev_ok(op->dev)) qk_dev_note(op->dev, op->masses->apply(op, out, in, shift));
+  double accuracy[QK_MAX_RHS];
+  if (!qk_dev_ok(op->dev)) return;
+  qk_accuracy_set(op, choose_accuracy(self, accuracy));
+  qk_dev_note(op->dev, op->masses->apply(op, out, in, shift));
+  qk_accuracy_set(op, NULL);
 }
 
 static void apply(void *self, qk_field_t *out, const qk_field_t *in) {
@@ -57,6 +80,10 @@ static void residual_there(void *self, int k, qk_field_t *r) {
   qk_masses_t *m = part->m;
   if (part->subset == QK_FULL) {
     residual(m, k, r);
+    norms(m, r->v, m->norm_r[k]);
+    m->measured[k] = true;
+    if (m->op->masses->keep && qk_dev_ok(m->dev))
+      qk_dev_note(m->dev, m->op->masses->keep(m->op, r, m->b));
     return;
   }
   qk_field_t *full = qk_work_take(m->work, QK_DOUBLE, m->params.nrhs, QK_FULL);
@@ -69,6 +96,7 @@ static void residual_there(void *self, int k, qk_field_t *r) {
 
 static void add(void *self, int k, const qk_field_t *e) {
   qk_masses_t *m = ((parity_t *)self)->m;
+  m->measured[k] = false;
   if (qk_dev_ok(m->dev))
     qk_dev_note(m->dev, m->op->masses->lift(m->op, m->x[k], e, m->params.mass[k]));
 }
@@ -165,13 +193,7 @@ qk_field_t *qk_masses_source(qk_masses_t *m) {
   return m->b;
 }
 
-/* ---- norms ----------------------------------------------------------------------------------- */
-
-static void norms(qk_masses_t *m, qk_spinor_t f, double *norm) {
-  qk_scalars_reduce(&m->scalars, 0, 1, QK_BLAS_NORM2, (qk_blas_args_t){.f = {f}});
-  qk_scalars_fetch(&m->scalars, 0, 1);
-  for (int j = 0; j < m->params.nrhs; j++) norm[j] = sqrt(qk_scalars_host(&m->scalars, 0, j)[0]);
-}
+/* ---- what is wanted -------------------------------------------------------------------------- */
 
 /* What each parity's residual may be, so that that of both is below tol |b|. */
 static void share(const qk_masses_t *m, double safety, double *wanted) {
@@ -233,9 +255,11 @@ static bool judge(qk_masses_t *m) {
   bool all = true;
   qk_field_t *r = qk_work_take(m->work, QK_DOUBLE, m->params.nrhs, QK_FULL);
   for (int k = 0; k < m->params.n; k++) {
-    double norm[QK_MAX_RHS] = {0};
-    residual(m, k, r);
-    norms(m, r->v, norm);
+    const double *norm = m->norm_r[k];
+    if (!m->measured[k]) {
+      residual(m, k, r);
+      norms(m, r->v, m->norm_r[k]);
+    }
     for (int j = 0; j < m->params.nrhs; j++) {
       qk_mass_result_t *of = &m->result[k][j];
       const double b = m->norm_b[j];
@@ -286,6 +310,7 @@ qk_status_t qk_masses_begin(qk_masses_t *m, double tol, int64_t max_iter) {
   for (int k = 0; k < m->params.n; k++) {
     qk_dev_blas(m->dev, QK_BLAS_ZERO, (qk_blas_args_t){.f = {m->x[k]->v}});
     m->left[k] = false;
+    m->measured[k] = false;
   }
   const qk_status_t status = qk_dev_status(m->dev);
   if (status != QK_OK) return status;

@@ -68,6 +68,9 @@ static void tell(const qk_eigens_t *s, const qk_kept_t *v, qk_eigens_done_t *don
     done->highest = fmax(done->highest, v->number[i + n - 2]);
   }
   for (int i = 0; i < v->h.numbers; i += 2) done->residual = fmax(done->residual, v->number[i + 1]);
+  if (s->setup->op->sign && v->h.problem.kind == QUARK__EIGEN_KIND__EIGEN_GAMMA5)
+    done->zero =
+        qk_zero_modes_find(v->number, v->h.problem.count, s->setup->mass, s->setup->op->sign->tol);
   done->restarts = v->restarts;
   done->applications = v->applications;
   done->host_bytes = qk_kept_bytes(&s->setup->geom, v);
@@ -154,7 +157,8 @@ static int64_t device_bytes(const qk_eigens_t *s) {
   if (qk_eigens_is_laplacian(s)) return qk_slices_bytes(&l->geom, &s->job.order.links, p);
   const qk_subset_t system = p->kind == QK_LANCZOS_GAMMA5 ? QK_FULL : l->op->system;
   if (qk_eigens_is_compressed(s)) return qk_eigens_compressed_bytes(s);
-  const int64_t work = 3 * (int64_t)qk_field_bytes(fields, p->prec, B, system);
+  const int more = l->op->inexact ? QK_INEXACT_FIELDS : 0;
+  const int64_t work = (3 + more) * (int64_t)qk_field_bytes(fields, p->prec, B, system);
   return qk_lanczos_bytes(fields, system, p) + work;
 }
 
@@ -189,10 +193,10 @@ static qk_status_t choose(qk_eigens_t *s, qk_err_t *err) {
     q->prec = single ? QK_SINGLE : QK_DOUBLE;
     return QK_OK;
   }
-  if (s->setup->op->system == QK_FULL)
+  if (s->setup->op->system == QK_FULL && p->kind != QUARK__EIGEN_KIND__EIGEN_GAMMA5)
     return qk_fail(err, QK_UNSUPPORTED,
-                   "kind = %d: eigenvectors of the action %s, which connects all sites, are not "
-                   "computed; those of the Laplacian are (kind = 2)",
+                   "kind = %d: the action %s connects all sites and has no Mhat on even ones; "
+                   "eigenvectors of gamma_5 M (kind = 1) and of the Laplacian (kind = 2) are there",
                    (int)p->kind, s->setup->op->action);
   if (p->kind == QUARK__EIGEN_KIND__EIGEN_GAMMA5) {
     q->kind = QK_LANCZOS_GAMMA5;

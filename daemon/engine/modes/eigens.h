@@ -15,6 +15,7 @@
 #define QK_ENGINE_EIGENS_H
 
 #include "daemon/engine/modes/kept.h"
+#include "daemon/engine/modes/zero_modes.h"
 #include "daemon/engine/setup/loaded.h"
 #include "daemon/engine/transfer/wire.h"
 
@@ -33,6 +34,7 @@ typedef struct qk_eigens_done {
   double seconds, lowest, highest, residual;
   int restarts;
   int64_t applications, host_bytes; /* of all ranks */
+  qk_zero_modes_t zero;             /* of overlap fermions, kind GAMMA5 */
   char unwritten[QK_EIGEN_WHY];     /* why their file could not be written, on rank 0; "": it was */
 } qk_eigens_done_t;
 

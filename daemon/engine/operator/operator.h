@@ -136,6 +136,9 @@ typedef struct qk_masses_ops {
   /* r = b - M(m) x; full, in double */
   qk_status_t (*residual)(qk_operator_t *op, qk_field_t *r, const qk_field_t *x,
                           const qk_field_t *b, double mass);
+  /* What of a residual r is corrected, in place: the rest has a part in |r|^2 that does not count.
+   * Fields of A, in double. NULL: all of it. */
+  qk_status_t (*keep)(qk_operator_t *op, qk_field_t *r, const qk_field_t *b);
   /* What the user asks for is made of x, which it may overwrite, and the source b; full, in double,
    * of any number of columns. NULL: x is that. */
   qk_status_t (*leave)(qk_operator_t *op, qk_field_t *x, const qk_field_t *b, double mass);
@@ -157,6 +160,7 @@ typedef struct qk_flavours {
 
 /* The sign function of overlap fermions as it was found to be when it was made (overlap/sign.h). */
 typedef struct qk_sign_health {
+  double tol;    /* |error| / |in| in double is at most that */
   int vectors;   /* eigenvectors of H that are projected */
   double lowest; /* |h| of the lowest, or what stands for it without any ... */
   double bound;  /* ... and of the first that is not projected */
@@ -165,6 +169,10 @@ typedef struct qk_sign_health {
   double square; /* |sgn(H)^2 f - f| / |f| of noise; half of it is that of the relation of Ginsparg
                     and Wilson: |(gamma_5 D + D gamma_5 - 2 D gamma_5 D) f| / |f| at mass 0 */
 } qk_sign_health_t;
+
+/* Work fields that an application of an `inexact` operator takes from its own work at most, like
+ * `in`. */
+enum { QK_INEXACT_FIELDS = 8 };
 
 struct qk_operator {
   const qk_operator_ops_t *ops;

@@ -87,12 +87,17 @@ static void end(overlap_t *o, qk_field_t *out, qk_field_t *v, double c_v, const 
   qk_work_release(o->op.work, v);
 }
 
-/* out = x + c_in in + c D in, or with D^+; x NULL: 0. All may be the same field. */
-static void combine(overlap_t *o, qk_field_t *out, const qk_field_t *in, bool dagger,
-                    const qk_field_t *x, double c_in, double c) {
+/* out = x + c_in in + c D(m) in, or with D(m)^+; x NULL: 0. All may be the same field. */
+static void combine_at(overlap_t *o, double m, qk_field_t *out, const qk_field_t *in, bool dagger,
+                       const qk_field_t *x, double c_in, double c) {
   qk_field_t *v = begin(o, out, in, x);
   sign(o, v, in, dagger, o->op.accuracy);
-  end(o, out, v, 0.5 * c * (1 - o->mass), in, c_in + 0.5 * c * (1 + o->mass), x);
+  end(o, out, v, 0.5 * c * (1 - m), in, c_in + 0.5 * c * (1 + m), x);
+}
+
+static void combine(overlap_t *o, qk_field_t *out, const qk_field_t *in, bool dagger,
+                    const qk_field_t *x, double c_in, double c) {
+  combine_at(o, o->mass, out, in, dagger, x, c_in, c);
 }
 
 static void chiral(const overlap_t *o, qk_field_t *out, const qk_field_t *in, double plus,
@@ -131,7 +136,7 @@ static bool is_chiral(overlap_t *o, const qk_field_t *in, qk_field_t *t, const d
   return all;
 }
 
-/* r = b - D D^+ y of b and y of one chirality has of the other one what rounding and the error of V
+/* r = b - D D^+ y of b and y of one chirality (y NULL: it has that of b) has of the other one what rounding and the error of V
  * leave. That part goes, as a later r then has one chirality as well, unless it counts: sums of
  * squares are to stay what they are but for 1e-4. */
 static void drop_other_part(overlap_t *o, qk_field_t *r, const qk_field_t *y, const qk_field_t *b) {
@@ -139,8 +144,9 @@ static void drop_other_part(overlap_t *o, qk_field_t *r, const qk_field_t *y, co
   qk_scalars_t *c = &o->factors;
   qk_field_t *t = take(o, r);
   parts_t of_r, of_y, of_b;
-  measure_parts(o, y, t, &of_y);
   measure_parts(o, b, t, &of_b);
+  of_y = of_b;
+  if (y) measure_parts(o, y, t, &of_y);
   measure_parts(o, r, t, &of_r);
   for (int i = 0; i < r->v.nrhs; i++) {
     const bool plus =
@@ -158,12 +164,10 @@ static void drop_other_part(overlap_t *o, qk_field_t *r, const qk_field_t *y, co
   qk_work_release(o->op.work, t);
 }
 
-/* out = x + c_in in + c D D^+ in; D is normal, D D^+ = 1/2 (1 + m^2) + 1/4 (1 - m^2) (V + V^+). It
- * keeps chirality: V^+ = gamma_5 V gamma_5 of what has one takes no application of its own. The
- * bits are the same. */
-static void combine_squared(overlap_t *o, qk_field_t *out, const qk_field_t *in,
-                            const qk_field_t *x, double c_in, double c) {
-  const double *accuracy = o->squared.op.accuracy, m2 = o->mass * o->mass;
+/* out = x + c_in in + c (V + V^+) in. It keeps chirality: V^+ = gamma_5 V gamma_5 of what has one
+ * takes no application of its own. The bits are the same. */
+static void combine_both(overlap_t *o, qk_field_t *out, const qk_field_t *in, const qk_field_t *x,
+                         double c_in, double c, const double *accuracy) {
   qk_field_t *v = begin(o, out, in, x), *w = take(o, in);
   const bool one = is_chiral(o, in, w, accuracy);
   sign(o, v, in, false, accuracy);
@@ -175,7 +179,15 @@ static void combine_squared(overlap_t *o, qk_field_t *out, const qk_field_t *in,
     blas(o, QK_BLAS_ADD, v, w, NULL);
   }
   qk_work_release(o->op.work, w);
-  end(o, out, v, 0.25 * c * (1 - m2), in, c_in + 0.5 * c * (1 + m2), x);
+  end(o, out, v, c, in, c_in, x);
+}
+
+/* out = x + c_in in + c D D^+ in; D is normal, D D^+ = 1/2 (1 + m^2) + 1/4 (1 - m^2) (V + V^+). */
+static void combine_squared(overlap_t *o, qk_field_t *out, const qk_field_t *in,
+                            const qk_field_t *x, double c_in, double c) {
+  const double m2 = o->mass * o->mass;
+  combine_both(o, out, in, x, c_in + 0.5 * c * (1 + m2), 0.25 * c * (1 - m2),
+               o->squared.op.accuracy);
 }
 
 /* ---- the table of the operator --------------------------------------------------------------- */
@@ -347,6 +359,61 @@ static const qk_operator_ops_t squared_ops = {.apply = sq_apply,
                                               .diag = sq_diag,
                                               .leave = sq_leave};
 
+/* ---- several masses --------------------------------------------------------------------------
+ *
+ * D(m) D(m)^+ = 1/4 (1 - m^2) (A + shift), A = 2 + V + V^+, shift = 4 m^2 / (1 - m^2): sgn(H) is
+ * the same for all masses, and A has its chirality. m = 0 has no shift. */
+
+static double ms_shift(const qk_operator_t *op, double m) {
+  (void)op;
+  return fabs(m) < 1 ? 4 * m * m / ((1 - m) * (1 + m)) : 0;
+}
+
+static qk_status_t ms_apply(qk_operator_t *op, qk_field_t *out, const qk_field_t *in,
+                            double shift) {
+  overlap_t *o = (overlap_t *)op;
+  if (!fits(o, out, in)) return QK_BAD_ARGUMENT;
+  combine_both(o, out, in, NULL, 2 + shift, 1, op->accuracy);
+  return qk_dev_status(op->dev);
+}
+
+static qk_status_t ms_lift(qk_operator_t *op, qk_field_t *x, const qk_field_t *y, double m) {
+  overlap_t *o = (overlap_t *)op;
+  if (!fits(o, x, y)) return QK_BAD_ARGUMENT;
+  combine_at(o, m, x, y, true, x, 0, 4 / ((1 - m) * (1 + m)));
+  return qk_dev_status(op->dev);
+}
+
+static qk_status_t ms_residual(qk_operator_t *op, qk_field_t *r, const qk_field_t *x,
+                               const qk_field_t *b, double m) {
+  overlap_t *o = (overlap_t *)op;
+  if (!fits(o, r, x) || !alike(o, r, b)) return QK_BAD_ARGUMENT;
+  combine_at(o, m, r, x, false, b, 0, -1);
+  return qk_dev_status(op->dev);
+}
+
+static qk_status_t ms_keep(qk_operator_t *op, qk_field_t *r, const qk_field_t *b) {
+  overlap_t *o = (overlap_t *)op;
+  if (!fits(o, r, b)) return QK_BAD_ARGUMENT;
+  drop_other_part(o, r, NULL, b);
+  return qk_dev_status(op->dev);
+}
+
+static qk_status_t ms_leave(qk_operator_t *op, qk_field_t *x, const qk_field_t *b, double m) {
+  overlap_t *o = (overlap_t *)op;
+  if (!fits(o, x, b)) return QK_BAD_ARGUMENT;
+  blas(o, QK_BLAS_AXPY, x, b, factor(o, OF_IN, -1));
+  blas(o, QK_BLAS_SCALE, x, x, factor(o, OF_V, 1 / (1 - m)));
+  return qk_dev_status(op->dev);
+}
+
+static const qk_masses_ops_t overlap_masses = {.shift = ms_shift,
+                                               .apply = ms_apply,
+                                               .lift = ms_lift,
+                                               .residual = ms_residual,
+                                               .keep = ms_keep,
+                                               .leave = ms_leave};
+
 /* ---- creation -------------------------------------------------------------------------------- */
 
 static double height(const qk_values_t *v) {
@@ -386,12 +453,14 @@ static void describe(overlap_t *o, const qk_action_params_t *params, qk_operator
                           .flavours = &o->flavours,
                           .base = base,
                           .inexact = true,
+                          .masses = &overlap_masses,
                           .squared = &o->squared.op,
                           .diag_scale = 1};
   o->squared = (squared_t){.op = o->op, .of = o};
   o->squared.op.ops = &squared_ops;
   o->squared.op.adjoint = QK_ADJOINT_ANTI;
   o->squared.op.squared = NULL;
+  o->squared.op.masses = NULL;
 }
 
 static qk_status_t make(overlap_t *o, const qk_action_params_t *params, qk_err_t *err) {

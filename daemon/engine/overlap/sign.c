@@ -384,6 +384,7 @@ static void describe(qk_sign_t *s) {
   const double *value = s->eigen->value;
   const bool fractions = s->fractions != NULL;
   s->health = (qk_sign_health_t){.vectors = s->p.modes,
+                                 .tol = s->p.tol,
                                  .lowest = fabs(value[0]),
                                  .bound = fabs(value[s->p.modes]),
                                  .fractions = fractions,

@@ -124,8 +124,10 @@ static bool is_in(const block_t *b, const qk_fill_t *like, const qk_inflight_ent
          find_mass(b, entry->fill.mass) < b->nmass;
 }
 
-/* In single, or in double where there are no links in single. */
+/* In single, or in double where there are no links in single. Corrections that follow single are
+ * those of each mass: where an application is dear, they cost more than double does. */
 static qk_prec_t precision(const qk_loaded_t *s) {
+  if (s->op->inexact) return QK_DOUBLE;
   return s->inner == QK_SINGLE ? QK_SINGLE : QK_DOUBLE;
 }
 

@@ -362,6 +362,9 @@ qk_status_t qk_report_eigen_done(qk_channel_t *channel, const qk_eigens_done_t *
   body.applications = (uint64_t)done->applications;
   body.has_device_bytes = body.has_host_bytes = good;
   body.host_bytes = (uint64_t)done->host_bytes;
+  body.has_zero_plus = body.has_zero_minus = good && done->zero.known;
+  body.zero_plus = (uint32_t)done->zero.plus;
+  body.zero_minus = (uint32_t)done->zero.minus;
   body.unwritten = good && done->unwritten[0] ? (char *)done->unwritten : NULL;
   return send_if(channel, &ENVELOPE(EIGEN_DONE, eigen_done, &body));
 }

@@ -287,7 +287,7 @@ static qk_status_t parse_mass(const Quark__Engine__Fill *m, const qk_action_row_
   if (!action->has_masses)
     return qk_fail(err, QK_UNSUPPORTED, "mass = %g: %s is solved for that of its setup alone",
                    m->mass, action->name);
-  if (!qk_action_takes(action, "mass", m->mass, why))
+  if (!qk_action_takes_mass(action, m->mass, why))
     return qk_fail(err, QK_BAD_ARGUMENT, "mass = %s", why);
   if (m->work != QUARK__WORK__WORK_SOLVE || m->dagger || m->project || m->five_d ||
       m->schur != QUARK__SCHUR__SCHUR_NONE || m->parity != QUARK__PARITY__PARITY_ALL)

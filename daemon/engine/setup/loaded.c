@@ -520,6 +520,7 @@ qk_status_t qk_loaded_create(qk_comm_t *comm, const qk_load_t *load, qk_loaded_t
     s->inner = load->inner;
     memcpy(s->phase_t, load->phase[3], sizeof s->phase_t);
     s->action = qk_values_action(&load->values);
+    s->mass = s->action->is_dense ? qk_value(&load->values, "mass") : 0;
     s->vectors = qk_action_vectors(s->action);
     status = build(&in, s);
   }

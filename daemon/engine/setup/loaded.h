@@ -59,6 +59,7 @@ typedef struct qk_loaded {
   uint64_t fingerprint;             /* of the LOAD */
   int replicas;                     /* engines that serve the setup */
   const qk_action_row_t *action;    /* its row */
+  double mass;                      /* of an operator that is dense (overlap) */
   int vectors;                      /* of a right-hand side (actions.h): 1 or more */
   int64_t device_bytes, host_bytes; /* sums over the ranks, by qk_loaded_count_memory */
 } qk_loaded_t;

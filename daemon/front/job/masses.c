@@ -53,7 +53,7 @@ qk_status_t qk_masses_check_each(const Quark__Submit *s, const qk_action_row_t *
                    "masses: the action %s of this setup is solved for its own mass alone",
                    action->name);
   for (size_t i = 0; i < s->n_masses; i++)
-    if (!qk_action_takes(action, "mass", s->masses[i], why))
+    if (!qk_action_takes_mass(action, s->masses[i], why))
       return qk_fail(err, QK_BAD_ARGUMENT, "masses[%zu] = %s", i, why);
   return QK_OK;
 }

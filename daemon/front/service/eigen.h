@@ -29,6 +29,8 @@ typedef struct qk_eigen_set {
   bool measured;     /* what follows is known */
   double lowest, highest, residual, seconds;
   uint64_t device_bytes, host_bytes;
+  bool knows_zero; /* zero modes of overlap fermions */
+  uint32_t zero_plus, zero_minus;
   char unwritten[160]; /* why it is on no disk; "": it is, or there is no state folder */
 } qk_eigen_set_t;
 

@@ -80,6 +80,9 @@ static void fill_eigen(const qk_setup_t *setup, qk_report_t *report) {
     r->seconds = set->seconds;
     r->device_bytes = set->device_bytes;
     r->host_bytes = set->host_bytes;
+    r->has_zero_plus = r->has_zero_minus = set->measured && set->knows_zero;
+    r->zero_plus = set->zero_plus;
+    r->zero_minus = set->zero_minus;
     r->field = set->problem->field;
     r->links = set->problem->links;
     r->unwritten = set->unwritten[0] ? (char *)set->unwritten : NULL;

@@ -52,13 +52,15 @@ class EigenReport:
     basis: int = 0  # vectors of the basis of compressed ones; 0: they are whole ...
     block: Tuple[int, int, int, int] = (0, 0, 0, 0)  # ... and extents of its blocks in x, y, z, t
     unwritten: str = ''  # why they are on no disk, and go with their engine; '': nothing is wrong
+    zero_plus: int = -1  # zero modes of overlap fermions (kind gamma5) of chirality +1, ...
+    zero_minus: int = -1  # ... of -1; the index is their difference; -1: not known, or of another action
 
     @classmethod
     def of(cls, r: Any) -> EigenReport:
         kind = next((k for k, v in KINDS.items() if v == r.kind), '?')
         return cls(ffi.string(r.name).decode(), STATES[r.state], kind, r.count, r.tol, ffi.string(r.user).decode('utf-8', 'replace'), r.lowest, r.highest,
                    r.residual, r.seconds, r.device_bytes, r.host_bytes, ffi.string(r.field).decode(), r.basis,
-                   (r.block[0], r.block[1], r.block[2], r.block[3]), ffi.string(r.unwritten).decode('utf-8', 'replace'))
+                   (r.block[0], r.block[1], r.block[2], r.block[3]), ffi.string(r.unwritten).decode('utf-8', 'replace'), r.zero_plus, r.zero_minus)
 
 
 @dataclass(frozen=True)

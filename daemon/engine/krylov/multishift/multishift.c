@@ -294,6 +294,10 @@ bool qk_multishift_is_over(const qk_multishift_t *m) {
   return m->phase == QK_SHIFT_OVER;
 }
 
+bool qk_multishift_is_together(const qk_multishift_t *m) {
+  return m->phase == QK_SHIFT_TOGETHER;
+}
+
 void qk_multishift_leave(qk_multishift_t *m) {
   qk_shift_refine_end(m);
   m->phase = QK_SHIFT_OVER;

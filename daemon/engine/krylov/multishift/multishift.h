@@ -91,6 +91,8 @@ qk_status_t qk_multishift_begin(qk_multishift_t *solver, const qk_field_t *b, qk
 qk_status_t qk_multishift_correct(qk_multishift_t *solver, const double *wanted, int64_t max_iter);
 qk_status_t qk_multishift_step(qk_multishift_t *solver, int iterations);
 bool qk_multishift_is_over(const qk_multishift_t *solver);
+/* A is applied for all shifts together: no corrections yet. */
+bool qk_multishift_is_together(const qk_multishift_t *solver);
 /* How far it is, also before it is over: the largest residual of column j, all shifts, as far as it
  * is known. */
 double qk_multishift_residual(const qk_multishift_t *solver, int j);

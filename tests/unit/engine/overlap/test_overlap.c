@@ -4,7 +4,9 @@
 #include <string.h>
 
 #include "daemon/base/mem.h"
+#include "daemon/engine/eigen/lanczos.h"
 #include "daemon/engine/lattice/scalars.h"
+#include "daemon/engine/modes/zero_modes.h"
 #include "daemon/engine/overlap/series.h"
 #include "daemon/engine/overlap/sign.h"
 #include "daemon/engine/overlap/zolotarev.h"
@@ -371,11 +373,11 @@ Test(overlap, is_solved_for_the_propagator) {
 /* ---- the index theorem ----------------------------------------------------------------------- */
 
 /* Constant flux, one quantum in xy and one in zt, for colours of charges 1, -1 and 0: links in x
- * of angle -2 pi y / L_x L_y, in y from the last y on of 2 pi x / L_x; the same in z and t. */
-static void constant_flux(qk_rig_t *rig) {
+ * of angle -2 pi y / L_x L_y, in y from the last y on of 2 pi x / L_x; the same in z and t. The
+ * rows of the links that are there are turned by it. */
+static void add_constant_flux(qk_rig_t *rig) {
   const int *l = rig->geom.global;
   const double pi = acos(-1.0);
-  memset(rig->links, 0, (size_t)rig->geom.volume * 72 * sizeof(double));
   for (int64_t n = 0; n < rig->geom.volume; n++) {
     const int x[4] = {(int)(n % l[0]), (int)(n / l[0] % l[1]), (int)(n / l[0] / l[1] % l[2]),
                       (int)(n / l[0] / l[1] / l[2])};
@@ -386,11 +388,11 @@ static void constant_flux(qk_rig_t *rig) {
       if (x[b] == l[b] - 1) angle[b] = 2 * pi * x[a] / l[a];
     }
     for (int mu = 0; mu < 4; mu++)
-      for (int c = 0; c < 3; c++) {
-        double *u = rig->links + (size_t)(72 * n + 18 * mu + 8 * c);
-        const double charge = c == 0 ? 1 : c == 1 ? -1 : 0;
-        u[0] = cos(charge * angle[mu]);
-        u[1] = sin(charge * angle[mu]);
+      for (int i = 0; i < 9; i++) {
+        double *u = rig->links + (size_t)(72 * n + 18 * mu + 2 * i);
+        const double charge = i / 3 == 0 ? 1 : i / 3 == 1 ? -1 : 0, re = u[0], im = u[1];
+        u[0] = cos(charge * angle[mu]) * re - sin(charge * angle[mu]) * im;
+        u[1] = cos(charge * angle[mu]) * im + sin(charge * angle[mu]) * re;
       }
   }
 }
@@ -430,11 +432,39 @@ static double half_trace(qk_rig_t *rig, int colour) {
   return 0.5 * sum;
 }
 
+/* The same flux on links with disorder: eigenvectors of gamma_5 D(m) with the eigenvalues m and -m.
+ * trace: n_- - n_+ = 1/2 Tr sgn(H). */
+static void expect_zero_modes(double trace) {
+  enum { N = 6 };
+  const double m = 0.1;
+  qk_rig_t rig;
+  qk_eigen_t *e = NULL;
+  qk_err_t err = {0};
+  double number[2 * N];
+  rig_open(&rig, NULL, "builtin:weak:4x4x4x4:7", NULL);
+  add_constant_flux(&rig);
+  rig_action(&rig, "overlap;mass=0.1;M=1.4;modes=8", 1);
+  const qk_lanczos_params_t p = {
+      .kind = QK_LANCZOS_GAMMA5, .n = N, .prec = QK_DOUBLE, .tol = 1e-11, .accept = 1e-8};
+  rig_must(qk_lanczos(rig.op, rig.work, &p, NULL, NULL, &e, &err), "eigenvectors", &err);
+  for (int i = 0; i < N; i++) {
+    number[2 * i] = e->value[i];
+    number[2 * i + 1] = e->residual[i];
+  }
+  const qk_zero_modes_t z = qk_zero_modes_find(number, N, m, 1e-10);
+  cr_expect(z.known && z.plus + z.minus == 2, "%d %d", z.plus, z.minus);
+  cr_expect_eq(z.minus - z.plus, round(trace), "%d %d: %g", z.plus, z.minus, trace);
+  for (int i = 2; i < N; i += 2) /* the others are pairs */
+    cr_expect_leq(fabs(e->value[i] + e->value[i + 1]), 1e-7, "%g %g", e->value[i], e->value[i + 1]);
+  qk_eigen_destroy(e);
+  rig_close(&rig);
+}
+
 Test(overlap, has_the_index_of_constant_flux, .timeout = 200) {
   qk_rig_t rig;
   double index[3];
   rig_open(&rig, NULL, "builtin:unit:4x4x4x4", NULL);
-  constant_flux(&rig);
+  add_constant_flux(&rig);
   rig_action(&rig, "overlap;mass=0;M=1.4;modes=0;sign-tol=0.0001", 1);
   for (int c = 0; c < 3; c++) {
     index[c] = half_trace(&rig, c);
@@ -444,4 +474,5 @@ Test(overlap, has_the_index_of_constant_flux, .timeout = 200) {
   cr_expect_eq(round(index[1]), round(index[0]), "%g %g", index[0], index[1]);
   cr_expect_eq(round(index[2]), 0, "%g", index[2]);
   rig_close(&rig);
+  expect_zero_modes(index[0] + index[1] + index[2]);
 }
