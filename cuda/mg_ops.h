@@ -71,6 +71,8 @@ typedef struct qk_transfer {
  * (16-bit matrices, fp32 sums).
  * minus: device bytes [nrhs], NULL for none; right-hand sides whose byte is set have links_minus
  * and diag_minus, of the same shapes and precisions, in place of links and diag.
+ * eight: what coarse_eight made of links, or NULL: taken in place of 16-bit links for a right-hand
+ * side alone (out.ntile 0) where minus is NULL.
  * Work: 8 ndir n^2 flop a site; bytes: matrices once for the whole block. */
 typedef struct qk_coarse_args {
   qk_lattice_t lat;
@@ -83,6 +85,7 @@ typedef struct qk_coarse_args {
   qk_coarse_links_t diag;  /* ndir 1 */
   qk_coarse_links_t links_minus, diag_minus;
   const uint8_t *minus;
+  const void *eight;
   qk_spinor_t in, z, x, out;
   /* Whole spinors received in split directions, [0] from the rank behind, [1] from the rank ahead:
    * order and parities as qk_hop_args_t.ghost. */
@@ -214,6 +217,15 @@ typedef struct qk_coarse_times_args {
   qk_coarse_links_t left, in, out;
   double twist;
 } qk_coarse_times_args_t;
+
+/* out = links in eight bits: each row of a matrix as whole numbers from -127 to 127 times a 127th of
+ * its largest part. links: not QK_DOUBLE, n % 16 == 0. Bytes: coarse_eight_bytes of the table.
+ * QK_UNSUPPORTED on the CPU. */
+typedef struct qk_coarse_eight_args {
+  qk_lattice_t lat;
+  qk_coarse_links_t links;
+  void *out;
+} qk_coarse_eight_args_t;
 
 /* Sites first .. first+n-1 (even sites first) of `links` to or from plain matrices: complex double
  * [site][dir][row][column], device memory. For tests, checkpoints, exchange. */

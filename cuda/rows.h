@@ -94,6 +94,7 @@
   X(coarse_face, qk_coarse_face_args_t)                                                            \
   X(coarse_invert, qk_coarse_invert_args_t)                                                        \
   X(coarse_times, qk_coarse_times_args_t)                                                          \
+  X(coarse_eight, qk_coarse_eight_args_t)                                                          \
   X(coarse_get, qk_coarse_copy_args_t)                                                             \
   X(coarse_set, qk_coarse_copy_args_t)
 
@@ -125,6 +126,7 @@
   X(links_bytes, (const qk_lattice_t *lat, qk_prec_t prec, int reals))                             \
   X(diag_bytes, (const qk_lattice_t *lat, qk_prec_t prec))                                         \
   X(coarse_bytes, (const qk_lattice_t *lat, const qk_coarse_links_t *links))                       \
+  X(coarse_eight_bytes, (const qk_lattice_t *lat, const qk_coarse_links_t *links))                 \
   X(transfer_bytes, (const qk_transfer_t *t))
 
 #endif

@@ -113,6 +113,9 @@ static qk_status_t hops(qk_ops_ctx_t *ctx, const qk_coarse_args_t *a) {
   qk_status_t status = operand(ctx, "in", &a->in, &a->out);
   if (status == QK_OK) status = matrices(ctx, "links", &a->links, &a->out, 8);
   if (status == QK_OK) status = others(ctx, "links_minus", a, &a->links_minus, &a->links);
+  if (status == QK_OK && a->eight != NULL && (a->links.prec != QK_HALF || a->links.n % 16 != 0))
+    return BAD("coarse: eight: links: prec, n = %d, %d: %d, a multiple of 16", (int)a->links.prec,
+               a->links.n, QK_HALF);
   return status == QK_OK ? ghosts(ctx, a) : status;
 }
 

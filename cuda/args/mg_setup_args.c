@@ -169,6 +169,18 @@ qk_status_t qk_args_coarse_times(qk_ops_ctx_t *ctx, const qk_coarse_times_args_t
   return status;
 }
 
+qk_status_t qk_args_coarse_eight(qk_ops_ctx_t *ctx, const qk_coarse_eight_args_t *a) {
+  const char *call = "coarse_eight";
+  const matrices_t m = {"links", &a->links, 0, QK_HALF};
+  const qk_status_t status = lattice_and_links(ctx, call, &a->lat, &m, 1);
+  if (status != QK_OK) return status;
+  if (a->links.prec == QK_DOUBLE || a->links.n % 16 != 0)
+    return BAD("%s: links: prec, n = %d, %d: 1 or 2, a multiple of 16", call, (int)a->links.prec,
+               a->links.n);
+  if (a->out == NULL) return BAD("%s: out has no memory", call);
+  return QK_OK;
+}
+
 qk_status_t qk_args_coarse_copy(qk_ops_ctx_t *ctx, const qk_coarse_copy_args_t *a) {
   const char *call = "coarse copy";
   const int64_t sites = 2 * (int64_t)a->lat.vcb;

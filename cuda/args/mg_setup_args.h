@@ -18,6 +18,7 @@ qk_status_t qk_args_coarse_close(qk_ops_ctx_t *ctx, const qk_coarse_close_args_t
 qk_status_t qk_args_coarse_face(qk_ops_ctx_t *ctx, const qk_coarse_face_args_t *args);
 qk_status_t qk_args_coarse_invert(qk_ops_ctx_t *ctx, const qk_coarse_invert_args_t *args);
 qk_status_t qk_args_coarse_times(qk_ops_ctx_t *ctx, const qk_coarse_times_args_t *args);
+qk_status_t qk_args_coarse_eight(qk_ops_ctx_t *ctx, const qk_coarse_eight_args_t *args);
 qk_status_t qk_args_coarse_copy(qk_ops_ctx_t *ctx, const qk_coarse_copy_args_t *args);
 
 #ifdef __cplusplus

@@ -18,6 +18,12 @@ size_t coarse_bytes(const qk_lattice_t *lat, const qk_coarse_links_t *links) {
          (size_t)qk_prec_bytes(links->prec);
 }
 
+size_t coarse_eight_bytes(const qk_lattice_t *lat, const qk_coarse_links_t *links) {
+  const int64_t sites = 2 * (int64_t)lat->vcb;
+  return (size_t)coarse_matrix(links->n, links->ndir, sites, 0) +
+         (size_t)coarse_unit_at(links->n, links->ndir, sites, 0) * sizeof(float);
+}
+
 qk_status_t coarse_get(qk_ops_ctx_t *ctx, const qk_coarse_copy_args_t *a) {
   const qk_status_t status = qk_args_coarse_copy(ctx, a);
   return status == QK_OK ? each_element(ctx, (int)a->n, a->links.n, copy_to_plain{*a}) : status;

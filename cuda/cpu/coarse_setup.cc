@@ -128,4 +128,10 @@ qk_status_t coarse_times(qk_ops_ctx_t *ctx, const qk_coarse_times_args_t *a) {
   return QK_OK;
 }
 
+qk_status_t coarse_eight(qk_ops_ctx_t *ctx, const qk_coarse_eight_args_t *a) {
+  const qk_status_t status = qk_args_coarse_eight(ctx, a);
+  if (status != QK_OK) return status;
+  return qk_ctx_fail(ctx, QK_UNSUPPORTED, "the CPU backend has no matrices in eight bits");
+}
+
 } // namespace QK_NS

@@ -10,6 +10,9 @@
  *          thread 4g+q has rows g and g+8, columns 2q and 2q+1 of the piece (columns in the order
  *          in which one 16-byte load of a tile of eight RHS delivers two components of a RHS)
  *          else: [r][c][re, im]
+ *   in eight bits (GPU; coarse_eight): two such pieces of columns in one of 16 bytes a thread,
+ *          [r/16][c/16][thread 32][c/8 % 2][im][k half][row half], and behind the matrices of all
+ *          sites the numbers that rows are multiples of, [site][dir][r]
  */
 #ifndef QK_SITE_COARSE_H
 #define QK_SITE_COARSE_H
@@ -32,6 +35,25 @@ QK_ANY int64_t coarse_word(int n, int r, int c, int im) {
 /* First word of the matrix of direction d at a site. */
 QK_ANY int64_t coarse_matrix(int n, int ndir, int64_t site, int d) {
   return (site * ndir + d) * 2 * n * n;
+}
+
+/* A word of eight bits: a whole number + 128. */
+struct coarse_byte {
+  uint8_t w;
+};
+constexpr int byte_zero = 128, byte_most = 127;
+
+QK_ANY int64_t coarse_byte_at(int n, int r, int c, int im) {
+  const int thread = r % 8 * 4 + c % 8 / 2, at = im * 4 + c % 2 * 2 + r % 16 / 8;
+  return (((int64_t)(r / 16) * (n / 16) + c / 16) * 32 + thread) * 16 + c / 8 % 2 * 8 + at;
+}
+
+/* What the rows of direction d at a site are multiples of. sites: of the lattice. */
+QK_ANY int64_t coarse_unit_at(int n, int ndir, int64_t site, int d) {
+  return (site * ndir + d) * n;
+}
+QK_ANY const float *coarse_units(const void *eight, int n, int ndir, int64_t sites) {
+  return (const float *)((const char *)eight + coarse_matrix(n, ndir, sites, 0));
 }
 
 } // namespace QK_NS

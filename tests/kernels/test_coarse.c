@@ -287,6 +287,78 @@ Test(coarse, output_may_be_the_field_that_is_added) {
   kit_close(&kit);
 }
 
+/* ---- eight bits ------------------------------------------------------------------------------ */
+
+/* Rows of the host's links as they are in eight bits. */
+static void round_to_eight(problem_t *p) {
+  const int64_t rows = p->kit.volume * 8 * p->n;
+  for (int64_t r = 0; r < rows; r++) {
+    double complex *row = p->links + r * p->n;
+    float top = 0;
+    for (int c = 0; c < p->n; c++)
+      top = fmaxf(top, fmaxf(fabsf((float)creal(row[c])), fabsf((float)cimag(row[c]))));
+    const float unit = top > 0 ? top / 127 : 1;
+    for (int c = 0; c < p->n; c++)
+      row[c] = unit * (double)rintf((float)creal(row[c]) / unit) +
+               I * (unit * (double)rintf((float)cimag(row[c]) / unit));
+  }
+}
+
+/* One row is 0, one much smaller than the others, one larger. */
+static void make_uneven(problem_t *p) {
+  const float by[] = {0, 0x1p-8f, 0x1p10f};
+  for (int i = 0; i < 3; i++)
+    for (int c = 0; c < p->n; c++) p->links[((5 + i) * p->n + 3 * i) * p->n + c] *= by[i];
+  kit_free(&p->kit, p->args.links.data);
+  p->args.links = mg_matrices(&p->kit, QK_HALF, p->n, 8, p->links);
+}
+
+/* false: the backend has none. */
+static bool make_eight(problem_t *p) {
+  const qk_ops_t *ops = p->kit.ops;
+  void *eight = kit_alloc(&p->kit, ops->coarse_eight_bytes(&p->kit.lat, &p->args.links));
+  const qk_coarse_eight_args_t make = {p->kit.lat, p->args.links, eight};
+  const qk_status_t status = ops->coarse_eight(p->kit.ctx, &make);
+  p->args.eight = eight;
+  if (status == QK_UNSUPPORTED) return false;
+  kit_must(&p->kit, status, "coarse_eight");
+  return true;
+}
+
+static void check_eight(const kit_t *kit, const int dims[4], shape_t s) {
+  problem_t p = problem_open(kit, dims, whole, s);
+  make_uneven(&p);
+  if (make_eight(&p)) {
+    if (s.single_rhs) round_to_eight(&p);
+    for (int parity = QK_EVEN; parity <= QK_FULL; parity++)
+      for (int hops = 0; hops < 3; hops++) {
+        qk_coarse_args_t a = of_parity(&p, (qk_subset_t)parity);
+        a.hops = hops == 0 ? 0 : hops == 1 ? 0x24 : 0xf1;
+        if (hops == 2) a.diag = (qk_coarse_links_t){0};
+        reset(&p);
+        run(&p, &a);
+        check_some(&p, &a, NULL, text(s), 5);
+      }
+  }
+  kit_free(&p.kit, (void *)p.args.eight);
+  problem_close(&p);
+}
+
+/* Blocks take matrices of 16 bits as before. */
+Test(coarse, takes_eight_bits_for_a_right_hand_side_alone) {
+  static const int most[4] = {8, 4, 4, 8};
+  kit_t kit;
+  mg_kit_open(&kit, smallest, whole);
+  check_eight(&kit, smallest, (shape_t){QK_SINGLE, QK_HALF, 16, 1, true});
+  check_eight(&kit, uneven, (shape_t){QK_SINGLE, QK_HALF, 48, 1, true});
+  check_eight(&kit, uneven, (shape_t){QK_SINGLE, QK_HALF, 64, 1, false});
+  check_eight(&kit, uneven, (shape_t){QK_SINGLE, QK_HALF, 64, 9, false});
+  check_eight(&kit, most, (shape_t){QK_SINGLE, QK_HALF, 32, 1, true});
+  check_eight(&kit, most, (shape_t){QK_SINGLE, QK_HALF, 64, 1, true});
+  check_eight(&kit, most, (shape_t){QK_SINGLE, QK_HALF, 80, 1, true});
+  kit_close(&kit);
+}
+
 /* ---- ghosts ---------------------------------------------------------------------------------- */
 
 /* Ghosts with the faces of `far`, as if it stood on both neighbouring ranks. */
@@ -491,6 +563,7 @@ Test(coarse, refuses_descriptors_that_do_not_fit) {
   REFUSED(a.hops = 0x100, "hops = 0x100");
   REFUSED(a.block[3] = 4, "block[3] = 4");
   REFUSED(a.lat.split[3] = 1, "ghost");
+  REFUSED(a.eight = a.links.data, "eight: links: prec, n = 2, 4");
   problem_close(&p);
   kit_close(&kit);
 }

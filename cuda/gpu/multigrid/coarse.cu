@@ -8,7 +8,7 @@ namespace QK_NS {
 namespace {
 
 template <class M, int RP, int T, int W> cudaError_t start(coarse_job &job, const qk_gpu_ctx &gpu) {
-  const size_t warp_bytes = coarse_stages<M, RP, T, W>(gpu.arch) * stage_words<M, RP, T> * 512;
+  const size_t warp_bytes = (size_t)coarse_words<M, RP, T, W>(gpu.arch) * 512;
   static_assert(2 * stage_words<M, RP, T> * 512 >= RP * 8 * QK_TILE * sizeof(float4),
                 "room for the sums of a tile");
   static const cudaError_t room =
@@ -26,7 +26,7 @@ template <class M, int RP, int T, int W> cudaError_t start(coarse_job &job, cons
 
 /* Row pieces that a warp may take with T tiles so that its sums stay in registers. */
 template <class M, int RP, int T>
-constexpr bool fits_registers = RP *T <= (sizeof(M) == sizeof(half) ? 12 : 4);
+constexpr bool fits_registers = RP *T <= (sizeof(M) <= sizeof(half) ? 12 : 4);
 
 template <class M, int RP, int T, int W>
 cudaError_t start_rows(coarse_job &job, const qk_gpu_ctx &gpu) {
@@ -57,6 +57,12 @@ template <class M> cudaError_t start_tiles(coarse_job &job, const qk_gpu_ctx &gp
   return start_rows<M, 4, 4, 4>(job, gpu);
 }
 
+/* A right-hand side alone. */
+cudaError_t start_eight(coarse_job &job, const qk_gpu_ctx &gpu) {
+  if (job.sites.nwork < gpu.multiprocessors) return start<coarse_byte, 1, 1, 8>(job, gpu);
+  return start_warps<coarse_byte, 1>(job, gpu);
+}
+
 template <class R, class M> cudaError_t start_plain(const coarse_job &job, const qk_gpu_ctx &gpu) {
   constexpr int threads = 128;
   const int64_t work =
@@ -67,6 +73,9 @@ template <class R, class M> cudaError_t start_plain(const coarse_job &job, const
 }
 
 template <class M> cudaError_t start_single(coarse_job &job, const qk_gpu_ctx &gpu) {
+  if (sizeof(M) == sizeof(half) && job.a.eight != nullptr && job.first == 0 &&
+      job.a.out.ntile == 0 && job.a.minus == nullptr)
+    return start_eight(job, gpu);
   if (job.a.out.ncomp % 16 == 0) return start_tiles<M>(job, gpu);
   return start_plain<float, M>(job, gpu);
 }

@@ -14,11 +14,17 @@
  * solves near the critical mass stall. Beside 16-bit matrices a single RHS has the two in two
  * columns, and zeros in the others.
  *
+ * Matrices in eight bits are for a single RHS, whose time is that of their bytes: sums are kept in
+ * units of the rows of the term under way. The diagonal matrix stays one of 16 bits: the warp that
+ * has it takes it last.
+ *
  * Matrices of `minus` (mg_ops.h) are more terms of the sum. A term takes zeros for the columns that
  * are not its own, and one without columns among the block's tiles is left out.
  */
 #ifndef QK_CUDA_GPU_COARSE_CUH
 #define QK_CUDA_GPU_COARSE_CUH
+
+#include <type_traits>
 
 #include "cuda/body/coarse.h"
 #include "cuda/gpu/ctx.cuh"
@@ -48,14 +54,25 @@ template <int T, int W> constexpr int coarse_resident(int arch) {
   return (most * shared_kilobytes(arch) + full / 2) / full;
 }
 
-/* A stage: one piece of columns of a warp's rows and tiles, in words of 16 bytes a thread. Stages:
- * what the shared memory of the resident blocks holds. */
-template <class M> constexpr int piece_words = sizeof(M) / 2;
-template <class M, int RP, int T> constexpr int stage_words = RP *piece_words<M> + T;
+template <class M> constexpr bool is_byte = sizeof(M) == 1;
+
+/* A stage: a piece of columns of a warp's rows and tiles, eight columns (sixteen of bytes), in
+ * words of 16 bytes a thread. Stages: what the shared memory of the resident blocks holds. */
+template <class M> constexpr int eights = is_byte<M> ? 2 : 1;
+template <class M> constexpr int piece_words = is_byte<M> ? 1 : sizeof(M) / 2;
+template <class M, int RP, int T> constexpr int stage_words = RP *piece_words<M> + T *eights<M>;
 template <class M, int RP, int T, int W> constexpr int coarse_stages(int arch) {
   const int room = (shared_kilobytes(arch) << 10) / coarse_resident<T, W>(arch) / (32 * W * 16);
   const int stages = room / stage_words<M, RP, T>;
   return stages > 8 ? 8 : stages;
+}
+
+/* Words a thread of all stages; a warp with matrices of bytes has one of 16 bits as well. */
+template <class M, int RP, int T, int W> constexpr int coarse_words(int arch) {
+  const int words = coarse_stages<M, RP, T, W>(arch) * stage_words<M, RP, T>;
+  if (!is_byte<M>) return words;
+  const int own = coarse_stages<half, RP, T, W>(arch) * stage_words<half, RP, T>;
+  return words > own ? words : own;
 }
 
 QK_HD int coarse_base(const qk_coarse_args_t &a, const site_pos &here) {
@@ -90,10 +107,9 @@ template <class M>
 QK_HD coarse_term hop_term(const qk_coarse_args_t &a, const site_pos &here, const coarse_near &near,
                            int d, bool minus) {
   const int site = here.cb + (here.parity == 1 ? a.lat.vcb : 0);
+  const void *links = is_byte<M> ? a.eight : (minus ? a.links_minus : a.links).data;
   return {near.ghost ? &a.ghost[d / 2][1 - d % 2] : &a.in, near.site,
-          (const M *)(minus ? a.links_minus : a.links).data +
-              coarse_matrix(a.out.ncomp, 8, site, d),
-          near.ghost};
+          (const M *)links + coarse_matrix(a.out.ncomp, 8, site, d), near.ghost};
 }
 
 /* 16 bytes to shared memory, or zeros. */
@@ -139,25 +155,27 @@ template <class M, int RP, int T> struct coarse_stream {
     of_minus_now = k >= of_minus;
     const coarse_term t = k % of_minus == own_matrix ? own_term<M>(a, here, of_minus_now)
                                                      : hop_term<M>(a, here, n, k % 8, of_minus_now);
-    matrix = (const M *)t.matrix + (group * RP * kp * 32 + thread) * 8;
+    matrix = (const M *)t.matrix + group * RP * kp * 256 + thread * 8 * eights<M>;
     x = (const float *)t.x->data + lane_words<float>(*t.x, t.site, tile, thread / 4) +
         thread % 4 * 32 + (t.ghost ? turn / (int)sizeof(float) : 0);
   }
 
   /* Asks for the next piece of columns, if there is one: of matrices, of spinors. */
   template <bool MATRICES, bool SPINORS> QK_HD void ask(int slot) {
-    const int kp = a.out.ncomp / 8;
+    const int kp = a.out.ncomp / 8, pieces = kp / eights<M>;
     if (left == 0) return;
     uint4 *to = stage + slot * words * 32;
     QK_UNROLL
     for (int r = 0; MATRICES && r < RP; r++)
-      ask_matrix(to + r * piece_words<M> * 32, r * kp + column);
+      ask_matrix(to + r * piece_words<M> * 32, r * pieces + column);
     QK_UNROLL
-    for (int t = 0; SPINORS && t < T; t++)
+    for (int i = 0; SPINORS && i < T * eights<M>; i++) {
+      const int t = i / eights<M>, k = column * eights<M> + i % eights<M>;
       if (t < tiles)
-        copy_ahead(to + (words - T + t) * 32, x + (t * (int64_t)kp + column) * 128,
+        copy_ahead(to + (RP * piece_words<M> + i) * 32, x + (t * (int64_t)kp + k) * 128,
                    on && (minus >> t & 1) == of_minus_now);
-    if (++column == kp) {
+    }
+    if (++column == pieces) {
       left &= left - 1;
       begin_term();
     }
@@ -165,7 +183,7 @@ template <class M, int RP, int T> struct coarse_stream {
 
   /* Of 32 bytes a thread, the warp copies the first 512 bytes of the piece, then the others. */
   QK_HD void ask_matrix(uint4 *to, int piece) const {
-    const uint4 *from = (const uint4 *)(matrix + piece * 256);
+    const uint4 *from = (const uint4 *)(matrix + piece * 256 * eights<M>);
     if (piece_words<M> == 1) {
       copy_ahead(to, from, true);
     } else {
@@ -181,33 +199,58 @@ template <class M, int N> QK_HD void await_arrival() {
   if constexpr (sizeof(M) == sizeof(float)) __syncwarp();
 }
 
-/* acc[tile][row piece][re, im] += the stage's matrix pieces times c x. X: half rounds the spinors
- * to tf32, or, of threads with `low`, what that leaves out; float takes both. */
-template <class X, class M, int RP, int T>
-QK_HD void add_stage(const uint4 *stage, float c, int tiles, bool low, float (&acc)[T][RP][2][4]) {
-  factors<M, 4> re[RP], im[RP];
-  QK_UNROLL
-  for (int r = 0; r < RP; r++) {
+/* Bytes and 16-bit floats are one tf32 number each. */
+template <class M, int N>
+using matrix_factors = factors<std::conditional_t<is_byte<M>, half, M>, N>;
+
+/* Byte i of a word, less its zero. */
+QK_HD float of_byte(uint32_t word, int i) {
+  return __uint_as_float(__byte_perm(word, 0x4b000000u, 0x7440u | (unsigned)i)) -
+         (float)(0x800000 + byte_zero);
+}
+
+/* Eight columns of a row piece, the k-th of its stage. */
+template <class M>
+QK_HD void load_matrix(const uint4 *stage, int k, matrix_factors<M, 4> &re,
+                       matrix_factors<M, 4> &im) {
+  if constexpr (is_byte<M>) {
+    const uint4 v = *stage;
+    QK_UNROLL
+    for (int i = 0; i < 4; i++) {
+      re.hi[i] = __float_as_uint(of_byte(k ? v.z : v.x, i));
+      im.hi[i] = __float_as_uint(of_byte(k ? v.w : v.y, i));
+    }
+  } else {
     eight_words<M> m;
     M w[8];
     if (piece_words<M> == 1) {
-      m.v[0] = stage[r * 32];
+      m.v[0] = *stage;
     } else {
       QK_UNROLL
-      for (int i = 0; i < piece_words<M>; i++)
-        m.v[i] = stage[r * piece_words<M> * 32 + (int)(threadIdx.x % 32) + i];
+      for (int i = 0; i < piece_words<M>; i++) m.v[i] = stage[(int)(threadIdx.x % 32) + i];
     }
     m.get(w);
     QK_UNROLL
     for (int i = 0; i < 4; i++) {
-      re[r].set(i, w[i]);
-      im[r].set(i, w[4 + i]);
+      re.set(i, w[i]);
+      im.set(i, w[4 + i]);
     }
   }
+}
+
+/* acc[tile][row piece][re, im] += the stage's matrix pieces times c x, of its k-th eight columns.
+ * X: half rounds the spinors to tf32, or, of threads with `low`, what that leaves out; float takes
+ * both. */
+template <class X, class M, int RP, int T>
+QK_HD void add_columns(const uint4 *stage, int k, float c, int tiles, bool low,
+                       float (&acc)[T][RP][2][4]) {
+  matrix_factors<M, 4> re[RP], im[RP];
+  QK_UNROLL
+  for (int r = 0; r < RP; r++) load_matrix<M>(stage + r * piece_words<M> * 32, k, re[r], im[r]);
   QK_UNROLL
   for (int t = 0; t < T; t++) {
     if (t >= tiles) break;
-    const uint4 v = stage[(stage_words<M, RP, T> - T + t) * 32];
+    const uint4 v = stage[(RP * piece_words<M> + t * eights<M> + k) * 32];
     const uint32_t word[4] = {v.x, v.y, v.z, v.w};
     float part[4];
     QK_UNROLL
@@ -234,13 +277,62 @@ QK_HD void add_stage(const uint4 *stage, float c, int tiles, bool low, float (&a
   }
 }
 
+/* What sums are multiples of: 1, but of matrices in bytes, what each row of a term is one of. */
+template <class M, int RP> struct coarse_unit {
+  template <int T> QK_HD coarse_unit(const coarse_stream<M, RP, T> &) {}
+  template <class A> QK_HD void enter(unsigned, A &) {}
+  template <class A> QK_HD void leave(A &) {}
+};
+template <int RP> struct coarse_unit<coarse_byte, RP> {
+  const float *of; /* of the first row of this thread, all directions */
+  int n;
+  float now[RP][2], next[RP][2];
+
+  QK_HD coarse_unit(const coarse_stream<coarse_byte, RP, 1> &s) {
+    const int site = s.here.cb + (s.here.parity == 1 ? s.a.lat.vcb : 0);
+    n = s.a.out.ncomp;
+    of = coarse_units(s.a.eight, n, 8, 2 * (int64_t)s.a.lat.vcb) + coarse_unit_at(n, 8, site, 0) +
+         s.group * RP * 16 + threadIdx.x % 32 / 4;
+    ask(s.left);
+    QK_UNROLL
+    for (int r = 0; r < RP; r++) now[r][0] = now[r][1] = 1;
+  }
+  /* Those of the first term of `left`. */
+  QK_HD void ask(unsigned left) {
+    const float *from = of + (left != 0 ? __ffs((int)left) - 1 : 0) * n;
+    QK_UNROLL
+    for (int r = 0; r < RP; r++) QK_UNROLL
+    for (int h = 0; h < 2; h++) next[r][h] = __ldg(from + r * 16 + h * 8);
+  }
+  QK_HD void times(const float (&by)[RP][2], float (&acc)[1][RP][2][4]) {
+    QK_UNROLL
+    for (int r = 0; r < RP; r++) QK_UNROLL
+    for (int part = 0; part < 2; part++) QK_UNROLL
+    for (int i = 0; i < 4; i++) acc[0][r][part][i] *= by[r][i / 2];
+  }
+  /* To the units of the first term of `left`. */
+  QK_HD void enter(unsigned left, float (&acc)[1][RP][2][4]) {
+    float by[RP][2];
+    QK_UNROLL
+    for (int r = 0; r < RP; r++) QK_UNROLL
+    for (int h = 0; h < 2; h++) {
+      by[r][h] = __fdividef(now[r][h], next[r][h]);
+      now[r][h] = next[r][h];
+    }
+    times(by, acc);
+    ask(left & (left - 1));
+  }
+  QK_HD void leave(float (&acc)[1][RP][2][4]) { times(now, acc); }
+};
+
 /* All terms of this warp. */
 template <class X, int W, class M, int RP, int T>
 QK_HD void add_terms(coarse_stream<M, RP, T> &s, bool low, float (&acc)[T][RP][2][4]) {
   constexpr int stages = coarse_stages<M, RP, T, W>(this_arch);
   static_assert(stages >= 2, "one arrives while one is multiplied");
   const unsigned all = s.left;
-  const int kp = s.a.out.ncomp / 8;
+  const int pieces = s.a.out.ncomp / 8 / eights<M>;
+  coarse_unit<M, RP> unit(s);
   s.begin_term();
   coarse_stream<M, RP, T> ahead = s;
   for (int i = 0; i < stages - 1; i++) ahead.template ask<true, false>(i);
@@ -256,16 +348,36 @@ QK_HD void add_terms(coarse_stream<M, RP, T> &s, bool low, float (&acc)[T][RP][2
   int slot = 0, free_slot = stages - 1;
   for (unsigned left = all; left != 0; left &= left - 1) {
     const float c = (float)((__ffs((int)left) - 1) % of_minus == own_matrix ? s.a.c_z : s.a.c_hop);
-    for (int column = 0; column < kp; column++) {
+    unit.enter(left, acc);
+    for (int column = 0; column < pieces; column++) {
       await_arrival<M, stages - 2>();
       s.template ask<true, true>(free_slot);
       end_stage();
-      add_stage<X, M, RP, T>(s.stage + slot * s.words * 32, c, s.tiles, low, acc);
+      QK_UNROLL
+      for (int k = 0; k < eights<M>; k++)
+        add_columns<X, M, RP, T>(s.stage + slot * s.words * 32, k, c, s.tiles, low, acc);
       free_slot = slot;
       slot = slot + 1 == stages ? 0 : slot + 1;
     }
   }
   await_stages<0>();
+  unit.leave(acc);
+}
+
+/* The diagonal matrix, of 16 bits, after hops of bytes. */
+template <int W, int RP>
+QK_HD void add_own(const coarse_stream<coarse_byte, RP, 1> &hops, bool low,
+                   float (&acc)[1][RP][2][4]) {
+  coarse_stream<half, RP, 1> own = {hops.a, hops.here, hops.near};
+  own.stage = hops.stage;
+  own.group = hops.group;
+  own.tile = 0;
+  own.tiles = 1;
+  own.on = hops.on;
+  own.minus = 0;
+  own.left = 1u << own_matrix;
+  own.turn = 0;
+  add_terms<half, W>(own, low, acc);
 }
 
 /* A warp's sums of one tile to part[pair of components][lane] of (re, im, re, im). Single RHS: lane
@@ -350,17 +462,21 @@ __global__ void __launch_bounds__(32 * W, coarse_resident<T, W>(this_arch))
                     term < job.first + job.terms && (term == own_matrix || near.takes_part) &&
                     (signs >> thread / of_minus & 1) != 0;
   coarse_stream<M, RP, T> stream = {a, here, near};
-  stream.stage =
-      shared + warp * (coarse_stages<M, RP, T, W>(this_arch) * stream.words * 32) + thread;
+  stream.stage = shared + warp * (coarse_words<M, RP, T, W>(this_arch) * 32) + thread;
   stream.group = group;
   stream.tile = tile;
   stream.tiles = tiles;
   stream.minus = minus;
   stream.turn = 0;
-  stream.on = !single_rhs || thread < (sizeof(M) == sizeof(half) ? 8 : 4);
+  stream.on = !single_rhs || thread < (sizeof(M) <= sizeof(half) ? 8 : 4);
   stream.left = __ballot_sync(0xffffffffu, mine);
   float acc[T][RP][2][4] = {};
-  if (sizeof(M) == sizeof(half) && T == 1 && single_rhs)
+  if constexpr (is_byte<M>) {
+    const bool own = (stream.left >> own_matrix & 1) != 0;
+    stream.left &= (1u << own_matrix) - 1;
+    add_terms<half, W>(stream, thread / 4 == 1, acc);
+    if (own) add_own<W>(stream, thread / 4 == 1, acc);
+  } else if (sizeof(M) == sizeof(half) && T == 1 && single_rhs)
     add_terms<M, W>(stream, thread / 4 == 1, acc);
   else
     add_terms<float, W>(stream, false, acc);

@@ -90,6 +90,32 @@ __global__ void times_kernel(qk_coarse_times_args_t a) {
   }
 }
 
+/* A warp has a row of the matrix of direction blockIdx.y at site blockIdx.x. */
+__global__ void eight_kernel(qk_coarse_eight_args_t a) {
+  const int n = a.links.n, site = (int)blockIdx.x, d = (int)blockIdx.y;
+  const int64_t sites = 2 * (int64_t)a.lat.vcb;
+  coarse_byte *to = (coarse_byte *)a.out + coarse_matrix(n, a.links.ndir, site, d);
+  float *units = (float *)coarse_units(a.out, n, a.links.ndir, sites);
+  for (int r = (int)threadIdx.x / 32; r < n; r += (int)blockDim.x / 32) {
+    float top = 0;
+    for (int c = (int)threadIdx.x % 32; c < n; c += 32) {
+      const dcx x = get_element(a.links, site, d, r, c);
+      top = fmaxf(top, fmaxf(fabsf((float)x.re), fabsf((float)x.im)));
+    }
+    for (int step = 16; step > 0; step /= 2) top = fmaxf(top, __shfl_xor_sync(~0u, top, step));
+    const float unit = top > 0 ? top / byte_most : 1;
+    if (threadIdx.x % 32 == 0) units[coarse_unit_at(n, a.links.ndir, site, d) + r] = unit;
+    for (int c = (int)threadIdx.x % 32; c < n; c += 32) {
+      const dcx x = get_element(a.links, site, d, r, c);
+      const double part[2] = {x.re, x.im};
+      for (int im = 0; im < 2; im++) {
+        const int whole = (int)rintf((float)part[im] / unit) + byte_zero;
+        to[coarse_byte_at(n, r, c, im)].w = (uint8_t)whole;
+      }
+    }
+  }
+}
+
 } // namespace
 } // namespace QK_NS
 
@@ -130,6 +156,15 @@ qk_status_t coarse_invert(qk_ops_ctx_t *ctx, const qk_coarse_invert_args_t *a) {
   qk_gpu_memory::free(ctx, memory);
   if (status == QK_OK) *a->singular = found;
   return status;
+}
+
+qk_status_t coarse_eight(qk_ops_ctx_t *ctx, const qk_coarse_eight_args_t *a) {
+  qk_status_t status = qk_args_coarse_eight(ctx, a);
+  if (status != QK_OK) return status;
+  const dim3 grid((unsigned)(2 * a->lat.vcb), (unsigned)a->links.ndir);
+  eight_kernel<<<grid, threads, 0, qk_gpu(ctx)->stream[0]>>>(*a);
+  status = qk_gpu_launched(ctx, "coarse_eight");
+  return status == QK_OK ? qk_gpu_settle(ctx) : status;
 }
 
 qk_status_t coarse_times(qk_ops_ctx_t *ctx, const qk_coarse_times_args_t *a) {

@@ -93,8 +93,8 @@ static void complete_upper(int level, int nlevel, const qk_tuning_t *t, qk_mg_le
   for (int mu = 0; mu < 4; mu++) default_int(&p->smoother.block[mu], p->block[mu]);
 }
 
-/* deflated: the coarsest level is. */
-static void complete_lower(bool last, bool deflated, const qk_tuning_t *t,
+/* deflated: the coarsest level is. n: components of this level. */
+static void complete_lower(bool last, bool deflated, int n, const qk_tuning_t *t,
                            qk_mg_level_params_t *p) {
   if (last)
     default_int(&p->iterations, deflated ? t->deflated_iterations : t->last_iterations);
@@ -102,6 +102,7 @@ static void complete_lower(bool last, bool deflated, const qk_tuning_t *t,
     default_int(&p->iterations, t->iterations);
   default_real(&p->tol, -1);
   default_prec(&p->store, t->narrow);
+  default_int(&p->lone_bits, !last && p->store == QK_HALF && n % 16 == 0 ? t->lone_bits : -1);
   default_real(&p->twist, 1);
 }
 
@@ -109,6 +110,20 @@ static qk_status_t check_prec(const char *name, int level, qk_prec_t value, qk_e
   if (value == QK_SINGLE || value == QK_HALF) return QK_OK;
   return qk_fail(err, QK_BAD_ARGUMENT, "multigrid: level %d: %s = %d: must be single or half",
                  level, name, (int)value);
+}
+
+static qk_status_t check_lower(int level, int n, const qk_tuning_t *t,
+                               const qk_mg_level_params_t *p, qk_err_t *err) {
+  if (p->lone_bits < 0) return QK_OK;
+  if (t->lone_bits < 0)
+    return qk_fail(err, QK_BAD_ARGUMENT,
+                   "multigrid: level %d: mg-lone-bits = %d: on a GPU only; none here", level,
+                   p->lone_bits);
+  if (p->store == QK_HALF && n % 16 == 0) return QK_OK;
+  return qk_fail(err, QK_BAD_ARGUMENT,
+                 "multigrid: level %d: mg-lone-bits = %d: needs mg-store=half and a number of "
+                 "vectors of level %d that 8 divides (%d)",
+                 level, p->lone_bits, level - 1, n / 2);
 }
 
 static qk_status_t check_blocks(const qk_geom_t *geom, int level, const int block[4],
@@ -226,8 +241,10 @@ qk_status_t qk_mg_params_complete(const qk_geom_t *geom, const qk_tuning_t *tuni
   if (status) return status;
   for (int l = 0; l + 1 < p.nlevel; l++) {
     complete_upper(l, p.nlevel, tuning, &p.level[l]);
-    complete_lower(l + 2 == p.nlevel, p.deflate > 0, tuning, &p.level[l + 1]);
+    const int n = 2 * p.level[l].nvec;
+    complete_lower(l + 2 == p.nlevel, p.deflate > 0, n, tuning, &p.level[l + 1]);
     status = check_upper(&level[l], l, &p.level[l], err);
+    status = status ? status : check_lower(l + 1, n, tuning, &p.level[l + 1], err);
     if (status) return status;
   }
   if (p.together > 0 && p.together % QK_TILE != 0)

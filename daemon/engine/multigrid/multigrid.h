@@ -49,7 +49,9 @@ typedef struct qk_mg_level_params {
   int iterations; /* of GCR at most; 1 on all levels but the last: V-cycle */
   double tol; /* > 0: GCR also ends at this residual, for which the host has to wait; < 0: never */
   qk_prec_t store; /* matrices: QK_SINGLE or QK_HALF */
-  double twist;    /* factor of the operator's twist on this level (not of level 0); 1 */
+  /* Of matrices that smooth a right-hand side alone: 8; < 0: as stored. Not made with a twist. */
+  int lone_bits;
+  double twist; /* factor of the operator's twist on this level (not of level 0); 1 */
 } qk_mg_level_params_t;
 
 typedef struct qk_mg_params {

@@ -50,7 +50,10 @@ static void run_pass(qk_coarse_op_t *c, const pass_t *p, qk_spinor_t out, qk_spi
                            .out = out};
   choose(c, c->yhat, &args.links, &args.links_minus);
   choose(c, p->diag, &args.diag, &args.diag_minus);
-  if (p->links) args.links = args.links_minus = *p->links;
+  if (p->links)
+    args.links = args.links_minus = *p->links;
+  else if (c->op.rough)
+    args.eight = c->eight;
   for (int mu = 0; p->block && mu < 4; mu++) args.block[mu] = p->block[mu];
   if (!needs_halo(&args)) {
     launch(dev, &args);
@@ -286,6 +289,7 @@ void qk_coarse_op_free_links(const qk_device_t *dev, qk_coarse_links_t *links) {
 static void coarse_destroy(qk_operator_t *op) {
   if (!op) return;
   qk_coarse_op_t *c = (qk_coarse_op_t *)op;
+  if (c->eight) op->dev->ops->free(op->dev->ctx, c->eight);
   qk_coarse_op_free_links(op->dev, &c->exact_y);
   qk_coarse_op_free_links(op->dev, &c->exact_a);
   for (int f = 1; f >= 0; f--) {

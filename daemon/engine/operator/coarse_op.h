@@ -15,6 +15,7 @@ typedef struct qk_coarse_op {
   qk_coarse_links_t yhat[2];          /* A^-1 Y, ndir 8 */
   qk_coarse_links_t a[2], inverse[2]; /* A and A^-1, ndir 1 */
   qk_coarse_links_t exact_y, exact_a; /* in single, A of flavour +1; data NULL: not kept */
+  void *eight;                        /* yhat[0] in eight bits, for smoothers; NULL: not made */
   bool other;                         /* flavours are exchanged, for an adjoint */
 } qk_coarse_op_t;
 

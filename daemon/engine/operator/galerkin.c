@@ -46,12 +46,23 @@ static qk_status_t reserve_flavour(const making_t *m, int f, qk_prec_t store) {
   return status;
 }
 
+static bool has_eight(const qk_coarse_params_t *params) {
+  return params->eight && params->twist == 0;
+}
+
+static qk_status_t reserve_eight(const making_t *m) {
+  const qk_ops_t *ops = m->dev->ops;
+  const size_t bytes = ops->coarse_eight_bytes(&m->dev->geom->lat, &m->c->yhat[0]);
+  return ops->alloc(m->dev->ctx, bytes, &m->c->eight);
+}
+
 static qk_status_t reserve(making_t *m, qk_work_t *work, const qk_coarse_params_t *params) {
   qk_field_t **field[] = {&m->v, &m->one, &m->w};
   qk_coarse_links_t *one[] = {&m->a, &m->inner};
   qk_status_t status = qk_coarse_op_create(m->dev, work, &m->c);
   for (int f = 0; !status && f < flavours(params->twist); f++)
     status = reserve_flavour(m, f, params->store);
+  if (!status && has_eight(params)) status = reserve_eight(m);
   for (int i = 0; !status && i < 2; i++) status = links_create(m->cut, QK_SINGLE, 1, one[i]);
   if (status) return status;
   status = links_create(m->dev, QK_SINGLE, 1, &m->inverse);
@@ -275,6 +286,8 @@ static qk_status_t store(making_t *m, int f) {
                .lat = lat, .left = m->inverse, .in = m->y, .out = m->c->yhat[f]});
   times(m, &(qk_coarse_times_args_t){.lat = lat, .in = m->a, .out = m->c->a[f]});
   times(m, &(qk_coarse_times_args_t){.lat = lat, .in = m->inverse, .out = m->c->inverse[f]});
+  const qk_coarse_eight_args_t eight = {lat, m->c->yhat[f], m->c->eight};
+  if (eight.out && qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->coarse_eight(dev->ctx, &eight));
   qk_dev_sync(dev);
   return qk_dev_status(dev);
 }
@@ -364,5 +377,6 @@ int64_t qk_coarse_operator_bytes(const qk_geom_t *geom, const qk_coarse_params_t
   const int64_t matrix = 2 * (int64_t)geom->ncomp * geom->ncomp; /* reals */
   const int64_t real = qk_prec_bytes(params->store);
   return geom->local_volume * matrix *
-         (flavours(params->twist) * (8 + 2) * real + (params->exact ? (8 + 1) * 4 : 0));
+             (flavours(params->twist) * (8 + 2) * real + (params->exact ? (8 + 1) * 4 : 0)) +
+         (has_eight(params) ? geom->local_volume * 8 * (matrix + 4 * geom->ncomp) : 0);
 }

@@ -9,7 +9,7 @@
  *   twist          P keeps chirality and is orthonormal, so A_c = H_c + i twist G5: matrices are
  *                  stored for both signs, and adjoints are those of the other sign
  *
- * Matrices are in single or half (params.store); fields of the operator are always single. With
+ * Matrices are in single or half (params.store), Yhat also in eight bits (params.eight); fields of the operator are always single. With
  * `exact` the matrices are also kept in single, so that the next level is made of unrounded ones;
  * qk_coarse_drop_exact frees them. Memory during creation: three blocks of `together` columns of
  * the finer level in single, and the matrices in single; their bits do not depend on it. Where dev
@@ -25,6 +25,7 @@
 
 typedef struct qk_coarse_params {
   qk_prec_t store; /* QK_SINGLE or QK_HALF */
+  bool eight;      /* a smoother takes Yhat in eight bits for one alone; not with a twist */
   bool exact;      /* hop_forward and diag use matrices in single, for a further level */
   int together;    /* columns that are multiplied at a time, a multiple of QK_TILE; 0: all */
   double twist;    /* of the result, in place of that of the finer operator */

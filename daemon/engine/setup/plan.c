@@ -275,9 +275,14 @@ static int flavours(const qk_plan_input_t *in) {
   return qk_action_twist(in->action, &in->params->values) != 0 ? 2 : 1;
 }
 
-/* Yhat, A and A^-1. */
-static int64_t coarse_bytes(const qk_plan_input_t *in, const qk_geom_t *geom, qk_prec_t store) {
-  return flavours(in) * (matrices(in->ops, geom, store, 8) + 2 * matrices(in->ops, geom, store, 1));
+/* Yhat, A and A^-1, and Yhat in eight bits. */
+static int64_t coarse_bytes(const qk_plan_input_t *in, const qk_geom_t *geom,
+                            const qk_mg_level_params_t *p) {
+  const qk_coarse_links_t links = {.prec = p->store, .n = geom->ncomp, .ndir = 8};
+  const bool eight = p->lone_bits == 8 && flavours(in) == 1;
+  return flavours(in) *
+             (matrices(in->ops, geom, p->store, 8) + 2 * matrices(in->ops, geom, p->store, 1)) +
+         (eight ? (int64_t)in->ops->coarse_eight_bytes(&geom->lat, &links) : 0);
 }
 
 /* What comes and stays with the step from level l to l + 1. */
@@ -292,7 +297,7 @@ static step_t step_of(const qk_plan_input_t *in, const qk_geom_t *geom, int l) {
   /* the vectors, and what they were made of in terms of them */
   step_t s = {transfer_bytes(in->ops, &geom[l], coarse, p) +
                   field(coarse, QK_SINGLE, p->ntest, QK_FULL) + gathering(coarse, p->ntest),
-              coarse_bytes(in, coarse, in->mg->level[l + 1].store), 0};
+              coarse_bytes(in, coarse, &in->mg->level[l + 1]), 0};
   if (l + 2 < in->mg->nlevel)
     s.exact = matrices(in->ops, coarse, QK_SINGLE, 8) + matrices(in->ops, coarse, QK_SINGLE, 1);
   return s;

@@ -175,5 +175,8 @@ void qk_smoother_run(qk_smoother_t *s, qk_field_t *x, qk_field_t *r, int steps, 
   if (s->learning && last && steps > 0) qk_smoother_sample(s, r, steps);
   if (x_zero && (steps < 1 || !s->kind->sets_x))
     qk_dev_blas(s->dev, QK_BLAS_ZERO, (qk_blas_args_t){.f = {x->v}});
-  if (steps > 0) s->kind->run(s, x, r, steps, x_zero, last);
+  if (steps < 1) return;
+  s->op->rough = true;
+  s->kind->run(s, x, r, steps, x_zero, last);
+  s->op->rough = false;
 }
