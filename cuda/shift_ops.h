@@ -18,8 +18,9 @@ enum { QK_SHIFTS_MAX = 32, QK_SHIFT_RESIDUALS = 8 };
 /* Solutions and directions of n shifts, brought up to date with nr residuals at once: for all k < n
  *   x_k += a_k0 p_k + sum_i a_k,i+1 r_i
  *   p_k  = b_k0 p_k + sum_i b_k,i+1 r_i      with p_k as it was, in both
- * Each x and p is read and written once, each r read once. Double or single, all of one shape and
- * precision, any ncomp; no field may be another one. Coefficients are real. */
+ * Each x and p is read and written once, each r read once. x in double; p and r in one precision,
+ * double or single; all of one shape, any ncomp; no field may be another one. Coefficients are
+ * real. */
 typedef struct qk_shift_args {
   int32_t n, nr; /* 1 .. QK_SHIFTS_MAX, 1 .. QK_SHIFT_RESIDUALS */
   qk_spinor_t x[QK_SHIFTS_MAX], p[QK_SHIFTS_MAX], r[QK_SHIFT_RESIDUALS];

@@ -168,14 +168,18 @@ qk_status_t qk_args_shift(qk_ops_ctx_t *ctx, const qk_shift_args_t *args) {
   for (int i = 0; status == QK_OK && i < 2 * args->n + args->nr; i++) {
     const qk_spinor_t *f = shift_field(args, i);
     status = spinor(ctx, call, i, f);
-    if (status == QK_OK) status = same_shape(ctx, call, i, f, &args->x[0], false);
+    if (status == QK_OK) status = same_shape(ctx, call, i, f, &args->x[0], true);
+    if (status == QK_OK && i >= args->n)
+      status = same_shape(ctx, call, i, f, &args->p[0], false);
+    else if (status == QK_OK && f->prec != QK_DOUBLE)
+      status = BAD("%s: field %d: prec = %d: double (%d)", call, i, (int)f->prec, QK_DOUBLE);
     for (int k = 0; status == QK_OK && k < i; k++)
       if (shift_field(args, k)->data == f->data)
         status = BAD("%s: field %d: is field %d", call, i, k);
   }
   if (status != QK_OK) return status;
-  if (qk_prec_scaled(args->x[0].prec))
-    return BAD("%s: prec = %d: double (%d) or single (%d)", call, (int)args->x[0].prec, QK_DOUBLE,
+  if (qk_prec_scaled(args->p[0].prec))
+    return BAD("%s: prec = %d: double (%d) or single (%d)", call, (int)args->p[0].prec, QK_DOUBLE,
                QK_SINGLE);
   return args->c == NULL ? BAD("%s: c is missing", call) : QK_OK;
 }

@@ -15,7 +15,8 @@ namespace QK_NS {
 constexpr int shift_coefficients = 1 + QK_SHIFT_RESIDUALS;
 
 template <class S> struct shift_fields {
-  spinor<S> x[QK_SHIFTS_MAX], p[QK_SHIFTS_MAX], r[QK_SHIFT_RESIDUALS];
+  spinor<double> x[QK_SHIFTS_MAX];
+  spinor<S> p[QK_SHIFTS_MAX], r[QK_SHIFT_RESIDUALS];
   int n, nr;
 };
 
@@ -24,7 +25,7 @@ template <class S> shift_fields<S> shift_fields_of(const qk_shift_args_t &a) {
   f.n = a.n;
   f.nr = a.nr;
   for (int k = 0; k < a.n; k++) {
-    f.x[k] = spinor_of<S>(a.x[k]);
+    f.x[k] = spinor_of<double>(a.x[k]);
     f.p[k] = spinor_of<S>(a.p[k]);
   }
   for (int i = 0; i < a.nr; i++) f.r[i] = spinor_of<S>(a.r[i]);
@@ -36,19 +37,22 @@ QK_ANY int64_t shift_at(int nr, int nrhs, int k, int p, int i, int rhs) {
   return 2 * (((int64_t)(2 * k + p) * (1 + nr) + i) * nrhs + rhs);
 }
 
-/* One part of x_k and p_k. c(p, i): coefficient i of x, or of p. */
+/* One part of x_k and p_k. c(p, i): coefficient i of x, or of p. What is added to x is summed in
+ * the precision of p first. */
 template <class S, int N, class C>
 QK_HD void shift_part(const shift_fields<S> &f, int k, spot at, int part,
                       const lanes<real<S>> (*r)[part_size<S, N>], const C &c) {
-  constexpr int P = part_size<S, N>;
-  lanes<real<S>> x[P], p[P], q[P];
-  load_part<S, N>(f.x[k].data, at, part, x);
+  constexpr int P = part_size<S, N>, W = part_size<double, N>;
+  lanes<double> x[P];
+  lanes<real<S>> p[P], sum[P], next[P];
+  QK_UNROLL
+  for (int j = 0; j < P; j += W) load_part<double, N>(f.x[k].data, at, (part * P + j) / W, x + j);
   load_part<S, N>(f.p[k].data, at, part, p);
   const auto a = c(0, 0), b = c(1, 0);
   QK_UNROLL
   for (int j = 0; j < P; j++) {
-    x[j] = x[j] + a * p[j];
-    q[j] = b * p[j];
+    sum[j] = a * p[j];
+    next[j] = b * p[j];
   }
   QK_UNROLL
   for (int i = 0; i < QK_SHIFT_RESIDUALS; i++) {
@@ -56,12 +60,15 @@ QK_HD void shift_part(const shift_fields<S> &f, int k, spot at, int part,
     const auto u = c(0, i + 1), v = c(1, i + 1);
     QK_UNROLL
     for (int j = 0; j < P; j++) {
-      x[j] = x[j] + u * r[i][j];
-      q[j] = q[j] + v * r[i][j];
+      sum[j] = sum[j] + u * r[i][j];
+      next[j] = next[j] + v * r[i][j];
     }
   }
-  store_part<S, N>(f.x[k].data, at, part, x);
-  store_part<S, N>(f.p[k].data, at, part, q);
+  QK_UNROLL
+  for (int j = 0; j < P; j++) x[j] = x[j] + lanes_cast<lanes<double>>(sum[j]);
+  QK_UNROLL
+  for (int j = 0; j < P; j += W) store_part<double, N>(f.x[k].data, at, (part * P + j) / W, x + j);
+  store_part<S, N>(f.p[k].data, at, part, next);
 }
 
 /* c(k, p, i): coefficient i of x or p number k, of these lanes. */

@@ -38,7 +38,7 @@ template <class S, int N> void run(const qk_shift_args_t *a) {
 qk_status_t shift_step(qk_ops_ctx_t *ctx, const qk_shift_args_t *a) {
   const qk_status_t status = qk_args_shift(ctx, a);
   if (status != QK_OK) return status;
-  if (a->x[0].prec == QK_DOUBLE)
+  if (a->p[0].prec == QK_DOUBLE)
     run<double, sub_reals>(a);
   else
     run<float, sub_reals>(a);

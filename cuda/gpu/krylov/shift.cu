@@ -47,7 +47,7 @@ template <class S> qk_status_t run(qk_ops_ctx_t *ctx, const qk_shift_args_t &a) 
 qk_status_t shift_step(qk_ops_ctx_t *ctx, const qk_shift_args_t *a) {
   const qk_status_t status = qk_args_shift(ctx, a);
   if (status != QK_OK) return status;
-  return a->x[0].prec == QK_DOUBLE ? run<double>(ctx, *a) : run<float>(ctx, *a);
+  return a->p[0].prec == QK_DOUBLE ? run<double>(ctx, *a) : run<float>(ctx, *a);
 }
 
 } // namespace QK_NS

@@ -2,8 +2,8 @@
  * masses.h: M(m) x_m = b for several masses m from one Krylov space, of operators that can
  * (operator.h: masses).
  *
- *   1. (A + shift(m)) y_m = b for all m by multi-shift CG, on each parity that b has; in single
- *      down to 1e-5.
+ *   1. (A + shift(m)) y_m = b for all m by multi-shift CG, on each parity that b has, first in
+ *      double, then in single (multishift.h).
  *   2. x_m = c(m) M(m)^+ y_m in double, r_m = b - M(m) x_m in double, and where |r_m| is above
  *      tol |b|: (A + shift(m)) e_m = r_m by CG, all masses as columns of one block,
  *      x_m += c(m) M(m)^+ e_m; again until it is small enough or does not fall any more.

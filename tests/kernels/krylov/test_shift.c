@@ -18,11 +18,13 @@ typedef struct shifts {
 static shifts_t *shifts_make(const kit_t *kit, cut_t cut, int n, int nr) {
   shifts_t *s = calloc(1, sizeof *s);
   cr_assert_not_null(s);
+  cut_t wide = cut;
+  wide.prec = QK_DOUBLE;
   s->cut = cut;
   s->n = n;
   s->nr = nr;
   for (int k = 0; k < n; k++) {
-    s->x[k] = block_make(kit, cut, (uint64_t)k + 1);
+    s->x[k] = block_make(kit, wide, (uint64_t)k + 1);
     s->p[k] = block_make(kit, cut, (uint64_t)k + 40);
   }
   for (int i = 0; i < nr; i++) s->r[i] = block_make(kit, cut, (uint64_t)i + 80);
@@ -168,6 +170,9 @@ Test(shift_step, misfits_are_refused_by_name) {
   bad = good;
   bad.p[1].prec = QK_DOUBLE;
   expect_refused(&kit, bad, "field 3: prec = ");
+  bad = good;
+  bad.x[1] = s->r[0].v;
+  expect_refused(&kit, bad, "field 1: prec = 1: double (0)");
   bad = good;
   bad.r[0].nrhs = 2;
   expect_refused(&kit, bad, "field 4: nrhs, ntile, nsites");

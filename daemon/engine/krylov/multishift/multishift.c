@@ -13,9 +13,9 @@
 #include "daemon/base/mem.h"
 #include "daemon/engine/krylov/multishift/multishift_impl.h"
 
-/* Where the shared iterations end: what rounding leaves of |r|. */
-static const double floor_of[] = {[QK_DOUBLE] = 1e-13, [QK_SINGLE] = 1e-5, [QK_HALF] = 0};
-_Static_assert(sizeof floor_of == QK_PRECS * sizeof *floor_of, "each precision has its limit");
+/* What rounding leaves of the residuals of shifts, as parts of |r| where the precision begins. */
+static const double noise_of[] = {[QK_DOUBLE] = 1e-13, [QK_SINGLE] = 1e-6, [QK_HALF] = 0};
+_Static_assert(sizeof noise_of == QK_PRECS * sizeof *noise_of, "each precision has its limit");
 
 static void apply_normal(void *self, qk_field_t *out, const qk_field_t *in) {
   qk_operator_t *op = self;
@@ -48,16 +48,41 @@ static qk_status_t check(const qk_multishift_params_t *p, qk_err_t *err) {
   return QK_OK;
 }
 
-static qk_status_t make_fields(qk_multishift_t *m) {
-  const qk_multishift_params_t *p = &m->params;
-  qk_status_t status = qk_shift_cg_init(&m->cg, p, p->nrhs, QK_SHIFT_RESIDUALS);
-  for (int k = 0; k < p->nshift && status == QK_OK; k++) {
-    status = qk_field_create(m->dev, p->inner, p->nrhs, p->system.subset, &m->x[k]);
-    if (status == QK_OK)
-      status = qk_field_create(m->dev, p->inner, p->nrhs, p->system.subset, &m->ps[k]);
+static void drop_fields(qk_multishift_t *m) {
+  for (int k = m->params.nshift - 1; k >= 0; k--) {
+    qk_field_destroy(m->ps[k]);
+    qk_field_destroy(m->x[k]);
+    m->ps[k] = m->x[k] = NULL;
   }
-  if (status != QK_OK) return status;
-  return qk_scalars_init(&m->factors, m->dev, p->nshift * 2 * (1 + QK_SHIFT_RESIDUALS), p->nrhs);
+  if (m->factors.dev) qk_scalars_fini(&m->factors);
+  m->factors.dev = NULL;
+  qk_shift_cg_fini(&m->cg);
+}
+
+/* The same on all ranks; if it fails, there are none. */
+static qk_status_t make_fields(qk_multishift_t *m, qk_prec_t prec) {
+  const qk_multishift_params_t *p = &m->params;
+  const int factors = p->nshift * 2 * (1 + QK_SHIFT_RESIDUALS);
+  qk_status_t status = qk_shift_cg_init(&m->cg, p, prec, p->nrhs, QK_SHIFT_RESIDUALS);
+  if (!m->factors.dev && status == QK_OK)
+    status = qk_scalars_init(&m->factors, m->dev, factors, p->nrhs);
+  for (int k = 0; k < p->nshift && status == QK_OK; k++) {
+    if (!m->x[k]) status = qk_field_create(m->dev, QK_DOUBLE, p->nrhs, p->system.subset, &m->x[k]);
+    if (status == QK_OK)
+      status = qk_field_create(m->dev, prec, p->nrhs, p->system.subset, &m->ps[k]);
+  }
+  status = qk_comm_agree(m->dev->geom->comm, status, NULL);
+  m->prec = prec;
+  if (status == QK_OK) m->nsites = m->cg.p->v.nsites;
+  if (status != QK_OK) drop_fields(m);
+  return status;
+}
+
+/* Those of another precision in their place. */
+static qk_status_t remake_fields(qk_multishift_t *m, qk_prec_t prec) {
+  if (m->cg.dev && m->prec == prec) return QK_OK;
+  drop_fields(m);
+  return make_fields(m, prec);
 }
 
 qk_status_t qk_multishift_create(const qk_multishift_params_t *params, qk_multishift_t **solver,
@@ -66,37 +91,45 @@ qk_status_t qk_multishift_create(const qk_multishift_params_t *params, qk_multis
   if (status) return status;
   qk_comm_t *comm = params->system.dev->geom->comm;
   qk_multishift_t *m = qk_calloc(1, sizeof *m);
-  status = QK_NO_MEMORY;
-  if (m) {
-    m->params = *params;
-    m->dev = params->system.dev;
-    for (int k = 1; k < params->nshift; k++)
-      if (params->shift[k] < params->shift[m->base]) m->base = k;
-    status = make_fields(m);
-  }
-  status = qk_comm_agree(comm, status, err);
-  if (status) {
-    qk_multishift_destroy(m);
-    return qk_fail(err, status, "%d shifts of %d right-hand sides: %s", params->nshift,
-                   params->nrhs, qk_status_text(status));
-  }
+  status = qk_comm_agree(comm, m ? QK_OK : QK_NO_MEMORY, err);
+  if (status) goto fail;
+  m->params = *params;
+  m->dev = params->system.dev;
+  for (int k = 1; k < params->nshift; k++)
+    if (params->shift[k] < params->shift[m->base]) m->base = k;
+  status = make_fields(m, params->inner);
+  if (status) goto fail;
   *solver = m;
   return QK_OK;
+
+fail:
+  qk_multishift_destroy(m);
+  return qk_fail(err, status, "%d shifts of %d right-hand sides: %s", params->nshift, params->nrhs,
+                 qk_status_text(status));
 }
 
 void qk_multishift_destroy(qk_multishift_t *m) {
   if (!m) return;
   qk_shift_refine_end(m);
-  if (m->factors.dev) qk_scalars_fini(&m->factors);
-  for (int k = m->params.nshift - 1; k >= 0; k--) {
-    qk_field_destroy(m->ps[k]);
-    qk_field_destroy(m->x[k]);
-  }
-  qk_shift_cg_fini(&m->cg);
+  drop_fields(m);
   qk_free(m);
 }
 
 /* ---- all shifts together --------------------------------------------------------------------- */
+
+/* Which |r| of column j is small enough, of b with norm 1; half of what is wanted is left to noise,
+ * if it began in double. */
+static double reach_of(const qk_multishift_t *m, int j) {
+  const double noise = noise_of[m->wide ? QK_DOUBLE : m->params.inner];
+  return fmax(0.5 * m->wanted[j] / m->norm_b[j], noise);
+}
+
+/* Above this |r| column j is worked on in double, so that the noise of single, which is a part of
+ * |r| there, does not matter. */
+static double pause_of(const qk_multishift_t *m, int j) {
+  if (m->prec == m->params.inner) return 0;
+  return 0.5 * m->wanted[j] / m->norm_b[j] / noise_of[m->params.inner];
+}
 
 /* What a step of n iterations makes of x_k and p_k in column j: both as sums over p_k as it was, in
  * [0], and the residuals of the step. */
@@ -113,8 +146,9 @@ static void move(moves_t *to, int i, double step, double back) {
   to->p[i + 1] = 1;
 }
 
-/* Iterations of shift k as long as its residual is above `reach`. */
-static moves_t moves_of(qk_multishift_t *m, int n, int k, int j, double reach) {
+/* Iterations of shift k as long as its residual is too large. */
+static moves_t moves_of(qk_multishift_t *m, int n, int k, int j) {
+  const double reach = reach_of(m, j);
   const double sigma = m->params.shift[k] - m->params.shift[m->base];
   double alpha_old = m->alpha_old[j], beta_old = m->beta_old[j];
   moves_t to = {.p = {1}};
@@ -143,13 +177,13 @@ static void put_moves(qk_multishift_t *m, int at, int n, int j, const moves_t *t
 }
 
 /* The shifts of which a column is live follow n iterations of the smallest one. */
-static void follow(qk_multishift_t *m, int n, double reach) {
+static void follow(qk_multishift_t *m, int n) {
   static const moves_t none = {.p = {1}};
   qk_shift_args_t args = {.nr = n, .c = qk_scalars_at(&m->factors, 0)};
   for (int k = 0; k < m->params.nshift; k++) {
     if (!memchr(m->live[k], 1, (size_t)m->params.nrhs)) continue;
     for (int j = 0; j < m->params.nrhs; j++) {
-      const moves_t to = m->live[k][j] ? moves_of(m, n, k, j, reach) : none;
+      const moves_t to = m->live[k][j] && m->cg.on[j] ? moves_of(m, n, k, j) : none;
       put_moves(m, args.n, n, j, &to);
     }
     args.x[args.n] = m->x[k]->v;
@@ -161,10 +195,6 @@ static void follow(qk_multishift_t *m, int n, double reach) {
     qk_dev_note(m->dev, m->dev->ops->shift_step(m->dev->ctx, &args));
 }
 
-static double reach_of(const qk_multishift_t *m) {
-  return fmax(0.5 * m->tol, floor_of[m->params.inner]);
-}
-
 /* Columns of b become 1 in norm. */
 static void begin_together(qk_multishift_t *m) {
   qk_shift_cg_t *cg = &m->cg;
@@ -173,6 +203,7 @@ static void begin_together(qk_multishift_t *m) {
   qk_dev_blas(m->dev, QK_BLAS_COPY, (qk_blas_args_t){.f = {b->v, m->b->v}});
   qk_shift_scale(cg, b, m->norm_b, true);
   qk_dev_blas(m->dev, QK_BLAS_COPY, (qk_blas_args_t){.f = {cg->r[0]->v, b->v}});
+  qk_dev_blas(m->dev, QK_BLAS_COPY, (qk_blas_args_t){.f = {cg->p->v, b->v}});
   memset(cg->on, 1, sizeof cg->on);
   qk_shift_start(cg);
   for (int k = 0; k < m->params.nshift; k++) {
@@ -199,41 +230,66 @@ static void apply_base(void *self, qk_field_t *q, const qk_field_t *p) {
 static int iterate_together(qk_multishift_t *m) {
   qk_shift_cg_t *cg = &m->cg;
   const int64_t left = m->max_iter - m->cost.shared;
-  const double reach = reach_of(m);
   const int n = left < QK_SHIFT_RESIDUALS ? (int)left : QK_SHIFT_RESIDUALS;
   qk_shift_advance(cg, n, apply_base, m);
-  follow(m, n, reach);
+  follow(m, n);
   for (int j = 0; j < m->params.nrhs; j++) {
     if (!cg->on[j]) continue;
     m->alpha_old[j] = cg->alpha[n - 1][j];
     m->beta_old[j] = cg->rr[n][j] / cg->rr[n - 1][j];
     m->now[j] = cg->rr[n][j];
-    cg->on[j] = m->live[m->base][j] && sqrt(m->now[j]) > reach;
-    for (int k = 0; k < m->params.nshift; k++) m->live[k][j] &= cg->on[j];
+    m->live[m->base][j] &= sqrt(m->now[j]) > reach_of(m, j);
+    for (int k = 0; k < m->params.nshift; k++) m->live[k][j] &= m->live[m->base][j];
+    cg->on[j] = m->live[m->base][j] && sqrt(m->now[j]) > pause_of(m, j);
   }
   m->cost.shared += n;
   return n;
 }
 
-/* x_k in double, and refined from then on. */
-static void end_together(qk_multishift_t *m) {
-  qk_work_t *work = m->params.system.work;
-  qk_field_t *x = qk_work_take(work, QK_DOUBLE, m->params.nrhs, m->params.system.subset);
-  for (int k = 0; k < m->params.nshift; k++) {
-    qk_dev_blas(m->dev, QK_BLAS_COPY, (qk_blas_args_t){.f = {x->v, m->x[k]->v}});
-    qk_shift_scale(&m->cg, x, m->norm_b, false);
-    qk_shift_add(m, k, x);
+/* From double to single, all but x. Steps were whole ones, behind which r is always in the same
+ * field, also that of columns that have waited. The same on all ranks. */
+static qk_status_t narrow(qk_multishift_t *m) {
+  qk_shift_cg_t old = m->cg;
+  qk_field_t *ps[QK_SHIFTS_MAX];
+  memcpy(ps, m->ps, sizeof ps);
+  memset(m->ps, 0, sizeof m->ps);
+  m->cg = (qk_shift_cg_t){.dev = NULL};
+  const qk_status_t status = make_fields(m, m->params.inner);
+  if (status == QK_OK) {
+    qk_dev_blas(m->dev, QK_BLAS_COPY, (qk_blas_args_t){.f = {m->cg.p->v, old.p->v}});
+    qk_dev_blas(m->dev, QK_BLAS_COPY, (qk_blas_args_t){.f = {m->cg.r[0]->v, old.r[old.at]->v}});
+    for (int j = 0; j < m->params.nrhs; j++) m->cg.on[j] = m->live[m->base][j];
+    qk_shift_start(&m->cg);
   }
-  qk_work_release(work, x);
+  for (int k = 0; k < m->params.nshift; k++) {
+    if (status == QK_OK)
+      qk_dev_blas(m->dev, QK_BLAS_COPY, (qk_blas_args_t){.f = {m->ps[k]->v, ps[k]->v}});
+    qk_field_destroy(ps[k]);
+  }
+  qk_shift_cg_fini(&old);
+  return status;
+}
+
+/* Nothing is left to do together in this precision: on in the other one, or to refining. */
+static qk_status_t go_on(qk_multishift_t *m) {
+  if (m->prec != m->params.inner && m->cost.shared < m->max_iter) {
+    for (int j = 0; j < m->params.nrhs; j++)
+      if (m->live[m->base][j]) return narrow(m);
+  }
+  for (int k = 0; k < m->params.nshift; k++) {
+    qk_shift_scale(&m->cg, m->x[k], m->norm_b, false);
+    qk_shift_add(m, k, m->x[k]);
+  }
   m->phase = QK_SHIFT_REFINING;
   qk_shift_refine_begin(m);
+  return QK_OK;
 }
 
 /* ---- a solve --------------------------------------------------------------------------------- */
 
 static bool fits(const qk_multishift_t *m, const qk_field_t *f) {
   return f->v.prec == QK_DOUBLE && f->v.subset == m->params.system.subset &&
-         f->v.nrhs == m->cg.p->v.nrhs && f->v.nsites == m->cg.p->v.nsites;
+         qk_field_nrhs(f) == m->params.nrhs && f->v.nsites == m->nsites;
 }
 
 static void begin(qk_multishift_t *m, double tol, const double *wanted, int64_t max_iter) {
@@ -245,15 +301,30 @@ static void begin(qk_multishift_t *m, double tol, const double *wanted, int64_t 
   for (int j = 0; j < m->params.nrhs; j++) m->wanted[j] = wanted ? wanted[j] : tol * m->norm_b[j];
 }
 
+/* Double, if noise of single would matter and there is room. */
+static qk_status_t choose_precision(qk_multishift_t *m) {
+  m->wide = m->params.inner == QK_DOUBLE;
+  for (int j = 0; j < m->params.nrhs; j++)
+    m->wide |= 0.5 * m->wanted[j] / m->norm_b[j] < noise_of[m->params.inner];
+  const qk_status_t status = remake_fields(m, m->wide ? QK_DOUBLE : m->params.inner);
+  if (status != QK_DEVICE_MEMORY || !m->wide) return status;
+  m->wide = false;
+  return remake_fields(m, m->params.inner);
+}
+
 qk_status_t qk_multishift_begin(qk_multishift_t *m, const qk_field_t *b, qk_field_t *const *x,
                                 double tol, const double *wanted, int64_t max_iter) {
   const bool refines = m->params.refiner.residual != NULL;
   bool good = fits(m, b) && tol > 0 && isfinite(tol) && max_iter >= 1;
   for (int k = 0; k < m->params.nshift && !refines; k++) good = good && fits(m, x[k]) && x[k] != b;
   if (!good) return QK_BAD_ARGUMENT;
+  qk_status_t status = m->cg.dev ? QK_OK : make_fields(m, m->params.inner);
+  if (status != QK_OK) return status;
   m->b = b;
   qk_shift_norms(&m->cg, b, m->norm_b);
   begin(m, tol, wanted, max_iter);
+  status = choose_precision(m);
+  if (status != QK_OK) return status;
   for (int k = 0; k < m->params.nshift && !refines; k++) {
     m->to[k] = x[k];
     qk_dev_blas(m->dev, QK_BLAS_ZERO, (qk_blas_args_t){.f = {x[k]->v}});
@@ -265,6 +336,8 @@ qk_status_t qk_multishift_begin(qk_multishift_t *m, const qk_field_t *b, qk_fiel
 
 qk_status_t qk_multishift_correct(qk_multishift_t *m, const double *wanted, int64_t max_iter) {
   if (!m->params.refiner.residual || max_iter < 1) return QK_BAD_ARGUMENT;
+  const qk_status_t status = m->cg.dev ? QK_OK : make_fields(m, m->params.inner);
+  if (status != QK_OK) return status;
   begin(m, m->tol, wanted, max_iter);
   memset(m->steps, 0, sizeof m->steps);
   m->phase = QK_SHIFT_REFINING;
@@ -280,7 +353,7 @@ qk_status_t qk_multishift_step(qk_multishift_t *m, int iterations) {
     if (m->cost.shared < m->max_iter && qk_shift_any(&m->cg)) {
       n += iterate_together(m);
     } else {
-      end_together(m);
+      qk_dev_note(m->dev, go_on(m));
     }
   }
   qk_status_t status = qk_dev_status(m->dev);

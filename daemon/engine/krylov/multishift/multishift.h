@@ -4,19 +4,22 @@
  *
  * Residuals of all shifts are parallel, so one application of A serves them all. Solutions and
  * directions after eight iterations are sums over what they were and the residuals in between; so
- * shifts follow every eight iterations, and one costs half a field to read or write an iteration.
+ * shifts follow every eight iterations, and one costs less than a field to read an iteration.
  *
- * Residuals are parallel to the rounding of A only. So in single the shared iterations go down to
- * 1e-5, and then each shift is refined: residual in double, correction by CG on A + shift_k, where
- * all shifts are columns of one block, so that its links are read once for all of them. What is
- * told of a solution is its residual in double.
+ * Residuals are parallel to the rounding of A only: what that leaves in those of shifts is a part
+ * of |r| at the time. So with single inside, iterations begin in double, down to where the noise of
+ * single is half of what is wanted, and go on in single with solutions summed in double. What is
+ * not small enough then is refined: residual in double, correction by CG on A + shift_k, where all
+ * shifts are columns of one block, so that its links are read once for all of them. What is told of
+ * a solution is its residual in double.
  *
  * A: Mhat^+ Mhat of an operator (qk_normal_system), or what its action says (operator.h: masses).
  *
  * Shapes: blocks of nrhs right-hand sides on the sites of the system, in double; columns do not
- * depend on each other. Memory: 10 + 2 nshift blocks in the inner precision; while shifts
- * are refined four more of nrhs nshift columns, or fewer where there is no room; and work fields: a
- * block in double beside those of A. Begin, step and solve are collective.
+ * depend on each other. Memory: 10 + 2 nshift blocks in double while it is worked on in double,
+ * then 10 + nshift in the inner precision and nshift in double, or these from the beginning where
+ * there is no room; while shifts are refined four more of nrhs nshift columns, or fewer; and work
+ * fields: a block in double beside those of A. Begin, step and solve are collective.
  */
 #ifndef QK_ENGINE_MULTISHIFT_H
 #define QK_ENGINE_MULTISHIFT_H

@@ -22,16 +22,15 @@ static qk_status_t make_mask(qk_shift_cg_t *cg) {
   return ops->zero(cg->dev->ctx, cg->mask, columns_of(cg), 0);
 }
 
-qk_status_t qk_shift_cg_init(qk_shift_cg_t *cg, const qk_multishift_params_t *p, int width,
-                             int fields) {
+qk_status_t qk_shift_cg_init(qk_shift_cg_t *cg, const qk_multishift_params_t *p, qk_prec_t prec,
+                             int width, int fields) {
   qk_field_t **field[QK_SHIFT_RESIDUALS + 2] = {&cg->p, &cg->q};
   for (int i = 0; i < fields; i++) field[2 + i] = &cg->r[i];
   cg->dev = p->system.dev;
   cg->width = width;
   cg->fields = fields;
   for (int i = 0; i < fields + 2; i++) {
-    const qk_status_t status =
-        qk_field_create(cg->dev, p->inner, width, p->system.subset, field[i]);
+    const qk_status_t status = qk_field_create(cg->dev, prec, width, p->system.subset, field[i]);
     if (status) return status;
   }
   const qk_status_t status = qk_scalars_init(&cg->scalars, cg->dev, QK_SHIFT_SCALARS, width);
@@ -104,7 +103,6 @@ static int norm_at(const qk_shift_cg_t *cg, int i) {
 
 void qk_shift_start(qk_shift_cg_t *cg) {
   cg->at = cg->first = 0;
-  qk_dev_blas(cg->dev, QK_BLAS_COPY, (qk_blas_args_t){.f = {cg->p->v, cg->r[0]->v}});
   for (int i = 1; i < cg->fields; i++) /* columns that are never on are not NaN */
     qk_dev_blas(cg->dev, QK_BLAS_ZERO, (qk_blas_args_t){.f = {cg->r[i]->v}});
   qk_scalars_reduce(&cg->scalars, QK_SHIFT_RR, 1, QK_BLAS_NORM2,

@@ -62,6 +62,9 @@ struct qk_multishift {
   qk_shift_cg_t cg;                                 /* of the smallest shift */
   qk_field_t *x[QK_SHIFTS_MAX], *ps[QK_SHIFTS_MAX]; /* of each shift */
   qk_scalars_t factors;                             /* of shift_step */
+  qk_prec_t prec;                                   /* of these fields, now */
+  bool wide;                                        /* it began with double */
+  int64_t nsites;                                   /* of each */
   int base;                                         /* the smallest shift */
   double norm_b[QK_MAX_RHS], wanted[QK_MAX_RHS];
   bool live[QK_SHIFTS_MAX][QK_MAX_RHS]; /* the residual is not small enough yet */
@@ -80,9 +83,9 @@ struct qk_multishift {
   qk_shifted_t result[QK_SHIFTS_MAX][QK_MAX_RHS];
 };
 
-/* `fields` for r; x, too, if there is one. Not collective. */
-qk_status_t qk_shift_cg_init(qk_shift_cg_t *cg, const qk_multishift_params_t *params, int width,
-                             int fields);
+/* `fields` for r. Not collective. */
+qk_status_t qk_shift_cg_init(qk_shift_cg_t *cg, const qk_multishift_params_t *params,
+                             qk_prec_t prec, int width, int fields);
 void qk_shift_cg_fini(qk_shift_cg_t *cg);
 
 /* Scalar `at` of the columns, or of all of them, on the device. */
@@ -91,8 +94,7 @@ const double *qk_shift_put(qk_shift_cg_t *cg, int at, const double *value);
 void qk_shift_norms(qk_shift_cg_t *cg, const qk_field_t *f, double *norm);
 /* f *= value of the columns, which may be far from the range of single; 1 in place of none. */
 void qk_shift_scale(qk_shift_cg_t *cg, const qk_field_t *f, const double *value, bool invert);
-/* r is what it begins with: |r|^2, and p = r. Columns of which that is not more than 0 are not on.
- */
+/* r[0] and p are what it begins with. Columns of which |r| is not more than 0 are not on. */
 void qk_shift_start(qk_shift_cg_t *cg);
 /* n iterations of the columns that are on; the others keep what they have. alpha is 0 where it has
  * no sense. Waits once. */

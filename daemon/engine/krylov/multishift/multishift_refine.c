@@ -27,7 +27,7 @@ static qk_status_t open_block(qk_multishift_t *m, int shifts) {
   qk_shift_refine_t *f = &m->refine;
   const qk_multishift_params_t *p = &m->params;
   const int width = shifts * p->nrhs;
-  qk_status_t status = qk_shift_cg_init(&f->cg, p, width, 1);
+  qk_status_t status = qk_shift_cg_init(&f->cg, p, p->inner, width, 1);
   if (status == QK_OK)
     status = qk_field_create(m->dev, p->inner, width, p->system.subset, &f->cg.x);
   status = qk_comm_agree(m->dev->geom->comm, status, NULL);
@@ -171,6 +171,7 @@ static void put_shifts(qk_multishift_t *m) {
 static void begin_correction(qk_multishift_t *m) {
   qk_shift_cg_t *cg = &m->refine.cg;
   qk_dev_blas(m->dev, QK_BLAS_ZERO, (qk_blas_args_t){.f = {cg->x->v}});
+  qk_dev_blas(m->dev, QK_BLAS_COPY, (qk_blas_args_t){.f = {cg->p->v, cg->r[0]->v}});
   put_shifts(m);
   qk_shift_start(cg);
   m->refine.correcting = true;

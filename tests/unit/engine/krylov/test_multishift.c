@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/base/fault.h"
 #include "daemon/base/mem.h"
 #include "daemon/engine/krylov/multishift/multishift.h"
 #include "daemon/engine/lattice/scalars.h"
@@ -264,6 +265,41 @@ Test(multishift, zero_nan_and_tiny_sources_leave_the_others_bit_identical) {
       close_problem(&p);
     }
   }
+}
+
+/* Column 1 becomes a vector of the lowest modes, by inverse iteration: it is done with double
+ * before the others, and waits for them. */
+Test(multishift, columns_that_change_precision_at_different_times_need_no_correction) {
+  enum { TIMES = 8 };
+  problem_t p;
+  open_problem(&p, smooth_gauge, action[0], QK_SINGLE, SHIFTS);
+  for (int i = 0; i < TIMES; i++) {
+    const qk_rhs_copy_args_t copy = {.to = p.b->v, .from = p.x[1]->v, .to_rhs = 1, .from_rhs = 1};
+    solve(&p, 1e-11, 2000);
+    rig_must(p.rig.dev.ops->rhs_copy(p.rig.dev.ctx, &copy), "copy", NULL);
+  }
+  solve(&p, 1e-11, 2000);
+  expect_solved_to(&p, 1e-11, action[0]);
+  const qk_shifted_t *r = &p.result[1 * N];
+  cr_expect_gt(r[0].iterations, r[1].iterations + 4, "%ld and %ld", (long)r[0].iterations,
+               (long)r[1].iterations);
+  cr_expect_eq(p.cost.refined, 0, "%ld", (long)p.cost.refined);
+  close_problem(&p);
+}
+
+Test(multishift, begins_in_single_where_there_is_no_room_for_double) {
+  problem_t p;
+  open_problem(&p, smooth_gauge, action[0], QK_SINGLE, SHIFTS);
+  solve(&p, 1e-11, 2000);
+  const qk_multishift_cost_t wide = p.cost;
+  cr_assert_eq(qk_fault_set("device-alloc:1"), 0);
+  solve(&p, 1e-11, 2000);
+  cr_assert_eq(qk_fault_set(NULL), 0);
+  expect_solved_to(&p, 1e-11, action[0]);
+  cr_expect(wide.refined == 0 && p.cost.refined > 0 && p.cost.shared < wide.shared,
+            "shared %ld and %ld, of the block %ld and %ld", (long)wide.shared, (long)p.cost.shared,
+            (long)wide.refined, (long)p.cost.refined);
+  close_problem(&p);
 }
 
 Test(multishift, limit_and_impossible_tolerance_end_as_not_converged) {
