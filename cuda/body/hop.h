@@ -134,50 +134,13 @@ template <class SITES, class S, int REALS, bool GENERAL, bool DRESSED> struct ho
     }
   }
 
-#ifndef __CUDACC__
-  /* Between sites of this rank, with a real phase: one row of the half-spinor after the other. */
-  template <int MU, int SIGN> QK_PART void hop_by_rows(L *sum) const {
-    const auto to = at.template step<MU, SIGN>(a.lat);
-    if (to.ghost || num.phase[MU][1] != 0) return one_hop<MU, SIGN>(sum);
-    if (!at.template takes_part<MU, SIGN>(a.lat, a.hops, a.block[MU])) return;
-    const R g = a.dagger ? (R)SIGN : (R)-SIGN;
-    const int from = 1 - parity;
-    const int site = SIGN > 0 ? full_base(parity) + at.here.cb : full_base(from) + to.cb;
-    const auto u = at.template kept_link<S, MU, SIGN>((const S *)a.links.data, a.links.reals, site);
-    scale_of<S> scale;
-    const auto psi = at.near_rows(spinor_of<S>(a.in), base(from), to, scale);
-    if constexpr (MU == 3 && SIGN > 0) at.fetch_next(psi);
-    const auto f = weighted<MU>(scale * at.template at_edge<R>(to, num.phase[MU][0], (R)1));
-    L h[6], r[6];
-    project_row<MU, 0>(psi, g, h);
-    link_times_row<(SIGN < 0)>(u, h, r);
-    expand_row<MU, 0>(r, f, f * g, sum);
-    project_row<MU, 1>(psi, g, h);
-    link_times_row<(SIGN < 0)>(u, h, r);
-    expand_row<MU, 1>(r, f, f * g, sum);
-  }
-#endif
-
   template <int MU> QK_HD void hops(L *sum) const {
-#ifndef __CUDACC__
-    if constexpr (SITES::keeps_links) {
-      hop_by_rows<MU, 1>(sum);
-      hop_by_rows<MU, -1>(sum);
-      return;
-    }
-#endif
     one_hop<MU, 1>(sum);
     one_hop<MU, -1>(sum);
   }
 
   /* r = field v on one chiral block */
   QK_HD void field_times(const void *field, int block, const L *v, L *r) const {
-#ifndef __CUDACC__
-    if constexpr (SITES::keeps_links) {
-      diag_times_rows(at.diag_at((const S *)field, full_base(parity), block), v, r);
-      return;
-    }
-#endif
     U m[QK_DIAG_REALS];
     at.template own_diag<S>((const S *)field, full_base(parity), block, m);
     diag_times(m, v, r);

@@ -3,6 +3,7 @@
 #include "cuda/body/coarse.h"
 #include "cuda/args/mg_args.h"
 #include "cuda/kernels.h"
+#include "cuda/site/clanes.h"
 
 namespace QK_NS {
 namespace {
@@ -58,39 +59,39 @@ void own_of(const qk_coarse_args_t &a, const site_pos &here, bool minus, product
 
 /* ---- tiles of RHS ---------------------------------------------------------------------------- */
 
-/* Rows at a time: as many as have their sums in registers. */
-#ifdef __AVX__
+/* Rows at a time: as many as have their sums in registers, and hide the time of a product; and
+ * groups of rows that a work item has. */
+#ifdef __AVX512F__
+template <class S> constexpr int rows_at_once = sizeof(S) == 4 ? 8 : 4;
+#elif defined __AVX__
 template <class S> constexpr int rows_at_once = sizeof(S) == 4 ? 4 : 2;
 #else
 template <class S> constexpr int rows_at_once = 1;
 #endif
+template <class S> constexpr int groups_at_once = rows_at_once<S> > GROUP ? 2 : 1;
 
-/* sums [row][re, im] += ROWS rows of a group, from row `first`, times x. */
-template <int ROWS, class S>
-QK_HD void add_rows(const S *group, int n, const S *x, int first, lanes<S> *sums) {
-  lanes<S> re[ROWS], im[ROWS];
-  for (int r = 0; r < ROWS; r++) {
-    re[r] = sums[2 * (first + r)];
-    im[r] = sums[2 * (first + r) + 1];
-  }
-  for (int c = 0; c < n; c++) {
-    const S *m = group + 2 * GROUP * c + first;
-    lanes<S> x_re, x_im;
-    load_row(x + 2 * c * QK_TILE, x_re);
-    load_row(x + (2 * c + 1) * QK_TILE, x_im);
+/* sums [row] += ROWS rows times x; those of a group stand together, groups are 2 * GROUP * n words
+ * apart. m: of the first row. */
+template <int ROWS, class S> QK_HD void add_rows(const S *m, int n, const S *x, clanes<S> *sums) {
+  clanes<S> sum[ROWS];
+  QK_UNROLL
+  for (int r = 0; r < ROWS; r++) sum[r] = sums[r];
+  for (int c = 0; c < n; c++, m += 2 * GROUP) {
+    clanes<S> z;
+    load_complex_row(x + 2 * c * QK_TILE, z);
+    const clanes<S> iz = times_i(z);
     QK_UNROLL
     for (int r = 0; r < ROWS; r++) {
-      re[r] = re[r] + m[r] * x_re - m[GROUP + r] * x_im;
-      im[r] = im[r] + m[r] * x_im + m[GROUP + r] * x_re;
+      const S *e = m + r / GROUP * (2 * GROUP) * n + r % GROUP;
+      sum[r] = sum[r] + e[0] * z;
+      sum[r] = sum[r] + e[GROUP] * iz;
     }
   }
-  for (int r = 0; r < ROWS; r++) {
-    sums[2 * (first + r)] = re[r];
-    sums[2 * (first + r) + 1] = im[r];
-  }
+  QK_UNROLL
+  for (int r = 0; r < ROWS; r++) sums[r] = sum[r];
 }
 
-/* The words of a group of rows in the arithmetic type. */
+/* The words of groups of rows, of n columns in all, in the arithmetic type. */
 template <class S> const S *widened(const S *group, int, S *) {
   return group;
 }
@@ -103,50 +104,72 @@ QK_SOFT_HALF const float *widened(const half *group, int n, float *room) {
   return room;
 }
 
-/* Asks for the next group of a matrix while the other directions have their turn. */
+/* Asks for the next groups of a matrix while the other directions have their turn. */
 template <class M> void fetch_after(const M *group, int words) {
   constexpr int line = 64 / (int)sizeof(M);
   for (int i = 0; i < words; i += line) __builtin_prefetch(group + words + i);
 }
 
-/* sums [tile][row][re, im] = the products of group g. */
+/* The groups of a work item. */
+struct row_groups {
+  int first, count;
+};
+
+/* All rows of some groups; sums [row] of one tile. */
+template <class S>
+QK_HD void add_groups(const S *groups, int n, int count, const S *x, clanes<S> *sums) {
+  constexpr int AT_ONCE = rows_at_once<S>;
+  if constexpr (AT_ONCE > GROUP) {
+    if (count == groups_at_once<S>)
+      add_rows<AT_ONCE>(groups, n, x, sums);
+    else
+      add_rows<GROUP>(groups, n, x, sums);
+  } else {
+    for (int first = 0; first < GROUP; first += AT_ONCE)
+      add_rows<AT_ONCE>(groups + first, n, x, sums + first);
+  }
+}
+
+/* Rows of a work item; its sums are [tile][row]. */
+template <class S> constexpr int rows_of_item = groups_at_once<S> *GROUP;
+
+/* sums = the products of the groups of a work item. */
 template <class S, class M>
-void multiply_group(const products<S, M> &p, int n, int g, int ntile, lanes<S> *sums) {
-  alignas(32) S room[2 * GROUP * QK_MG_N_MAX];
-  for (int i = 0; i < 2 * GROUP * ntile; i++) sums[i] = lanes<S>{};
+void multiply_groups(const products<S, M> &p, int n, row_groups g, int ntile, clanes<S> *sums) {
+  constexpr int ROWS = rows_of_item<S>;
+  alignas(64) S room[2 * ROWS * QK_MG_N_MAX];
+  for (int i = 0; i < ROWS * ntile; i++) sums[i] = clanes<S>{};
   for (int k = 0; k < p.n; k++) {
-    const M *stored = p.matrix[k] + coarse_word(n, g * GROUP, 0, 0);
-    const S *group = widened(stored, n, room);
-    fetch_after(stored, 2 * GROUP * n);
+    const M *stored = p.matrix[k] + coarse_word(n, g.first * GROUP, 0, 0);
+    const S *groups = widened(stored, g.count * n, room);
+    fetch_after(stored, 2 * GROUP * n * g.count);
     for (int tile = 0; tile < ntile; tile++)
-      for (int first = 0; first < GROUP; first += rows_at_once<S>)
-        add_rows<rows_at_once<S>>(group, n, p.x[k] + (int64_t)tile * QK_TILE * 2 * n, first,
-                                  sums + 2 * GROUP * tile);
+      add_groups(groups, n, g.count, p.x[k] + (int64_t)tile * QK_TILE * 2 * n, sums + ROWS * tile);
   }
 }
 
 template <class S, class M>
-void put_group(const qk_coarse_args_t &a, const site_pos &here, int g, const lanes<S> *hop,
-               const lanes<S> *own) {
+void put_groups(const qk_coarse_args_t &a, const site_pos &here, row_groups g, const clanes<S> *hop,
+                const clanes<S> *own) {
   const int n = a.out.ncomp, ntile = a.out.ntile, site = base(a, here) + here.cb;
   for (int tile = 0; tile < ntile; tile++) {
-    const int64_t at = ((site * (int64_t)ntile + tile) * n + g * GROUP) * 2 * QK_TILE;
-    for (int i = 0; i < 2 * GROUP; i++) {
-      const int64_t word = at + i * QK_TILE;
-      lanes<S> v = {}, r = {};
-      if (a.c_hop != 0) r = (S)a.c_hop * hop[2 * GROUP * tile + i];
+    const int64_t at = ((site * (int64_t)ntile + tile) * n + g.first * GROUP) * 2 * QK_TILE;
+    for (int i = 0; i < g.count * GROUP; i++) {
+      const int64_t word = at + i * 2 * QK_TILE;
+      clanes<S> v = {}, r = {};
+      if (a.c_hop != 0) r = (S)a.c_hop * hop[rows_of_item<S> * tile + i];
       if (a.c_z != 0) {
         if (a.diag.data != NULL)
-          v = own[2 * GROUP * tile + i];
+          v = own[rows_of_item<S> * tile + i];
         else
-          load_row((const S *)a.z.data + word, v);
+          load_complex_row((const S *)a.z.data + word, v);
         r = r + (S)a.c_z * v;
       }
       if (a.c_x != 0) {
-        load_row((const S *)a.x.data + word, v);
+        load_complex_row((const S *)a.x.data + word, v);
         r = r + (S)a.c_x * v;
       }
-      store_row((S *)a.out.data + word, r);
+      store_complex_row((S *)a.out.data + word, r);
     }
   }
 }
@@ -159,48 +182,51 @@ struct sides {
   }
 };
 
-constexpr int SUMS = QK_MAX_RHS / QK_TILE * 2 * GROUP;
+template <class S> constexpr int sums_of_item = QK_MAX_RHS / QK_TILE *rows_of_item<S>;
 
-/* The products of group g for all right-hand sides, each with its own matrices. both: [plus,
+/* The products of a work item for all right-hand sides, each with its own matrices. both: [plus,
  * minus]. */
 template <class S, class M>
 void multiply_sides(const qk_coarse_args_t &a, const sides &side, const products<S, M> both[2],
-                    int g, lanes<S> *sums) {
+                    row_groups g, clanes<S> *sums) {
   const int n = a.out.ncomp, ntile = a.out.ntile;
-  multiply_group(both[!side.plus], n, g, ntile, sums);
+  multiply_groups(both[!side.plus], n, g, ntile, sums);
   if (!side.plus || !side.minus) return;
-  lanes<S> other[SUMS];
-  multiply_group(both[1], n, g, ntile, other);
+  clanes<S> other[sums_of_item<S>];
+  multiply_groups(both[1], n, g, ntile, other);
   for (int rhs = 0; rhs < a.out.nrhs; rhs++)
-    for (int i = 0; a.minus[rhs] && i < 2 * GROUP; i++) {
-      const int at = rhs / QK_TILE * 2 * GROUP + i;
-      sums[at][rhs % QK_TILE] = other[at][rhs % QK_TILE];
+    for (int i = 0; a.minus[rhs] && i < g.count * GROUP; i++) {
+      const int at = rhs / QK_TILE * rows_of_item<S> + i;
+      take_lane(sums[at], rhs % QK_TILE, other[at]);
     }
 }
 
 template <class S, class M> void coarse_blocks(const qk_coarse_args_t &a) {
   const region_sites sites = coarse_sites(a);
-  const int n = a.out.ncomp, groups = n / GROUP;
+  constexpr int AT_ONCE = groups_at_once<S>;
+  const int groups = a.out.ncomp / GROUP, items = (groups + AT_ONCE - 1) / AT_ONCE;
   const sides side(a);
 #pragma omp parallel
   {
-    lanes<S> hop[SUMS], own[SUMS];
+    clanes<S> hop[sums_of_item<S>], own[sums_of_item<S>];
     products<S, M> hops[2] = {}, owns[2] = {};
     site_pos here = {};
     int at = -1;
 #pragma omp for schedule(static)
-    for (int i = 0; i < sites.nwork * groups; i++) {
-      if (i / groups != at) {
-        at = i / groups;
+    for (int i = 0; i < sites.nwork * items; i++) {
+      if (i / items != at) {
+        at = i / items;
         here = site_at(a.lat, sites, at);
         for (int minus = !side.plus; minus <= side.minus; minus++) {
           hops_of(a, here, minus, hops[minus]);
           own_of(a, here, minus, owns[minus]);
         }
       }
-      multiply_sides(a, side, hops, i % groups, hop);
-      multiply_sides(a, side, owns, i % groups, own);
-      put_group<S, M>(a, here, i % groups, hop, own);
+      const int first = i % items * AT_ONCE;
+      const row_groups g = {first, groups - first < AT_ONCE ? groups - first : AT_ONCE};
+      multiply_sides(a, side, hops, g, hop);
+      multiply_sides(a, side, owns, g, own);
+      put_groups<S, M>(a, here, g, hop, own);
     }
   }
 }

@@ -47,22 +47,30 @@ template <class A> bool in_region(const A &a, const site_pos &s) {
   return a.region == QK_REGION_ALL || reads_ghosts(a.lat, s.x) == (a.region == QK_REGION_BOUNDARY);
 }
 
-/* body(rhs_site, parity): one site and eight RHS at a time, each tile of the RHS with the links
- * that its site has loaded. */
+/* body(rhs_site of the first tile of RHS, parity): one site and eight RHS at a time. */
 template <class S, class A, class F>
-void in_blocks(const A &a, const region_sites &sites, const F &body) {
+void in_sites(const A &a, const region_sites &sites, const F &body) {
 #pragma omp parallel
   {
     kept_links<real<S>> kept;
 #pragma omp for schedule(static)
     for (int n = 0; n < sites.nwork; n++) {
       const site_pos here = site_at(a.lat, sites, n);
-      for (int tile = 0; tile < a.out.ntile; tile++) {
-        const rhs_site<real<S>> at = {one_site::with_lane(here, a.out.ntile, tile, 0), &kept};
-        body(at, here.parity);
-      }
+      const rhs_site<real<S>> at = {one_site::with_lane(here, a.out.ntile, 0, 0), &kept};
+      body(at, here.parity);
     }
   }
+}
+
+/* body(rhs_site, parity): each tile of the RHS with the links that its site has loaded. */
+template <class S, class A, class F>
+void in_blocks(const A &a, const region_sites &sites, const F &body) {
+  in_sites<S>(a, sites, [&](rhs_site<real<S>> at, int parity) {
+    for (int tile = 0; tile < a.out.ntile; tile++) {
+      at.first = (uint32_t)tile * QK_TILE;
+      body(at, parity);
+    }
+  });
 }
 
 /* body(eight_sites, parity): eight sites and one RHS at a time. */

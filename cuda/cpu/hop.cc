@@ -1,7 +1,7 @@
 /* The operator on the CPU: sites shared among the threads,
  * in vectors of eight RHS or eight sites. */
-#include "cuda/body/hop.h"
 #include "cuda/args/hop_args.h"
+#include "cuda/body/hop_rows.h"
 #include "cuda/body/pack.h"
 #include "cuda/cpu/each.h"
 #include "cuda/ctx.h"
@@ -18,8 +18,8 @@ region_sites hop_sites(const qk_hop_args_t &a) {
 template <class S, bool DRESSED> void hop_dressed(const qk_hop_args_t &a) {
   const hop_numbers<real<S>> num = hop_numbers_of<real<S>>(a);
   if (a.out.ntile > 0)
-    in_blocks<S>(a, hop_sites(a), [&](const rhs_site<real<S>> &at, int parity) {
-      hop_body<rhs_site<real<S>>, S, 0, true, DRESSED>{a, num, at, parity}.run();
+    in_sites<S>(a, hop_sites(a), [&](const rhs_site<real<S>> &at, int parity) {
+      hop_rows<S, DRESSED>{a, num, at, parity}.run();
     });
   else /* in the order of the tiles */
     in_rows(a, walk_over(a.lat, a.out_parity, a.lat.l), [&](const eight_sites &at, int parity) {

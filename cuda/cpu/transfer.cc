@@ -10,6 +10,7 @@
 #include "cuda/args/mg_args.h"
 #include "cuda/body/transfer.h"
 #include "cuda/kernels.h"
+#include "cuda/site/clanes.h"
 
 namespace QK_NS {
 namespace {
@@ -70,75 +71,93 @@ template <class F> const float *fine_rows(const qk_spinor_t &f, int64_t tile, la
 }
 
 template <class F>
-void put_fine_rows(const qk_spinor_t &f, int64_t tile, bool add, lanes<float> *rows) {
+void put_fine_rows(const qk_spinor_t &f, int64_t tile, bool add, clanes<float> *z) {
   if (add) {
-    lanes<float> room[24], v;
+    lanes<float> room[24];
     const float *old = fine_rows<F>(f, tile, room);
-    for (int c = 0; c < 2 * f.ncomp; c++) {
-      load_row(old + c * QK_TILE, v);
-      rows[c] = rows[c] + v;
+    for (int c = 0; c < f.ncomp; c++) {
+      clanes<float> v;
+      load_complex_row(old + 2 * c * QK_TILE, v);
+      z[c] = z[c] + v;
     }
   }
-  if constexpr (std::is_same_v<F, float>)
-    for (int c = 0; c < 2 * f.ncomp; c++)
-      store_row((float *)f.data + (tile * 2 * f.ncomp + c) * QK_TILE, rows[c]);
-  else
+  if constexpr (std::is_same_v<F, float>) {
+    for (int c = 0; c < f.ncomp; c++)
+      store_complex_row((float *)f.data + (tile * f.ncomp + c) * 2 * QK_TILE, z[c]);
+  } else {
+    lanes<float> rows[24];
+    for (int c = 0; c < 12; c++) to_rows(z[c], rows + 2 * c);
     store_scaled<24>(spinor_of<half>(f), {tile, 0}, rows);
-}
-
-/* sums [vector][re, im] += conj(V) x for one site and chirality. */
-QK_HD void add_restricted(const shape &s, const float *v, const float *x, lanes<float> *sums) {
-  for (int g = 0; g < s.groups; g++) {
-    lanes<float> *sum = sums + g * WORDS;
-    lanes<float> re[GROUP], im[GROUP];
-    for (int r = 0; r < GROUP; r++) {
-      re[r] = sum[2 * r];
-      im[r] = sum[2 * r + 1];
-    }
-    for (int c = 0; c < s.half; c++) {
-      const float *m = v + (c * s.groups + g) * WORDS;
-      lanes<float> x_re, x_im;
-      load_row(x + 2 * c * QK_TILE, x_re);
-      load_row(x + (2 * c + 1) * QK_TILE, x_im);
-      QK_UNROLL
-      for (int r = 0; r < GROUP; r++) {
-        re[r] = re[r] + m[r] * x_re + m[GROUP + r] * x_im;
-        im[r] = im[r] + m[r] * x_im - m[GROUP + r] * x_re;
-      }
-    }
-    for (int r = 0; r < GROUP; r++) {
-      sum[2 * r] = re[r];
-      sum[2 * r + 1] = im[r];
-    }
   }
 }
 
-/* y [row][re, im] = ROWS components of V phi. */
+/* Sums at a time: as many as hide the time of a product. */
+#ifdef __AVX512F__
+constexpr int AT_ONCE = 2 * GROUP;
+#else
+constexpr int AT_ONCE = GROUP;
+#endif
+
+/* sums [vector] += conj(V) x for N vectors. v: of the first one. */
+template <int N>
+QK_HD void restrict_vectors(const shape &s, const float *v, const float *x, clanes<float> *sums) {
+  clanes<float> sum[N];
+  QK_UNROLL
+  for (int r = 0; r < N; r++) sum[r] = sums[r];
+  for (int c = 0; c < s.half; c++, v += s.groups * WORDS) {
+    clanes<float> z;
+    load_complex_row(x + 2 * c * QK_TILE, z);
+    const clanes<float> iz = times_i(z);
+    QK_UNROLL
+    for (int r = 0; r < N; r++) {
+      const float *m = v + r / GROUP * WORDS + r % GROUP;
+      sum[r] = sum[r] + m[0] * z;
+      sum[r] = sum[r] - m[GROUP] * iz;
+    }
+  }
+  QK_UNROLL
+  for (int r = 0; r < N; r++) sums[r] = sum[r];
+}
+
+/* sums [vector] += conj(V) x for one site and chirality. */
+QK_HD void add_restricted(const shape &s, const float *v, const float *x, clanes<float> *sums) {
+  const int vectors = s.groups * GROUP;
+  int i = 0;
+  for (; i + AT_ONCE <= vectors; i += AT_ONCE)
+    restrict_vectors<AT_ONCE>(s, v + i / GROUP * WORDS, x, sums + i);
+  for (; i < vectors; i += GROUP) restrict_vectors<GROUP>(s, v + i / GROUP * WORDS, x, sums + i);
+}
+
+/* y [row] = ROWS components of V phi. */
 template <int ROWS>
-QK_HD void prolong_rows(const shape &s, const float *v, const float *phi, lanes<float> *y) {
-  lanes<float> re[ROWS] = {}, im[ROWS] = {};
+QK_HD void prolong_rows(const shape &s, const float *v, const float *phi, clanes<float> *y) {
+  clanes<float> sum[ROWS] = {};
   for (int k = 0; k < s.nvec; k++) {
     const float *m = v + k / GROUP * WORDS + k % GROUP;
-    lanes<float> x_re, x_im;
-    load_row(phi + 2 * k * QK_TILE, x_re);
-    load_row(phi + (2 * k + 1) * QK_TILE, x_im);
+    clanes<float> z;
+    load_complex_row(phi + 2 * k * QK_TILE, z);
+    const clanes<float> iz = times_i(z);
     QK_UNROLL
     for (int r = 0; r < ROWS; r++) {
-      const float m_re = m[r * s.groups * WORDS], m_im = m[r * s.groups * WORDS + GROUP];
-      re[r] = re[r] + m_re * x_re - m_im * x_im;
-      im[r] = im[r] + m_re * x_im + m_im * x_re;
+      const float *e = m + r * s.groups * WORDS;
+      sum[r] = sum[r] + e[0] * z;
+      sum[r] = sum[r] + e[GROUP] * iz;
     }
   }
-  for (int r = 0; r < ROWS; r++) {
-    y[2 * r] = re[r];
-    y[2 * r + 1] = im[r];
-  }
+  QK_UNROLL
+  for (int r = 0; r < ROWS; r++) y[r] = sum[r];
 }
 
-QK_HD void prolong_site(const shape &s, const float *v, const float *phi, lanes<float> *y) {
+QK_HD void prolong_site(const shape &s, const float *v, const float *phi, clanes<float> *y) {
+  const int words = s.groups * WORDS;
   int c = 0;
-  for (; c + 4 <= s.half; c += 4) prolong_rows<4>(s, v + c * s.groups * WORDS, phi, y + 2 * c);
-  for (; c < s.half; c += 2) prolong_rows<2>(s, v + c * s.groups * WORDS, phi, y + 2 * c);
+  for (; c + AT_ONCE <= s.half; c += AT_ONCE) prolong_rows<AT_ONCE>(s, v + c * words, phi, y + c);
+  if (AT_ONCE > 6 && c + 6 == s.half) {
+    prolong_rows<6>(s, v + c * words, phi, y + c);
+    return;
+  }
+  for (; c + 4 <= s.half; c += 4) prolong_rows<4>(s, v + c * words, phi, y + c);
+  for (; c < s.half; c += 2) prolong_rows<2>(s, v + c * words, phi, y + c);
 }
 
 template <class V> struct tiles_of_rhs {
@@ -173,10 +192,11 @@ template <class V> struct tiles_of_rhs {
   }
 
   template <class F> void gather(int n) {
-    lanes<float> sums[MAX_TILES][2][2 * QK_MG_NVEC_MAX], rows[24];
+    clanes<float> sums[MAX_TILES][2][QK_MG_NVEC_MAX];
+    lanes<float> rows[24];
     for (int tile = 0; tile < s.ntile; tile++)
       for (int k = 0; k < 2; k++)
-        for (int i = 0; i < s.groups * WORDS; i++) sums[tile][k][i] = lanes<float>{};
+        for (int i = 0; i < s.groups * GROUP; i++) sums[tile][k][i] = clanes<float>{};
     sites(n, [&](const float *v, int64_t at, int tile) {
       const float *psi = fine_rows<F>(a.fine, at, rows);
       for (int k = 0; k < 2; k++)
@@ -184,19 +204,18 @@ template <class V> struct tiles_of_rhs {
     });
     for (int tile = 0; tile < s.ntile; tile++)
       for (int k = 0; k < 2; k++)
-        for (int i = 0; i < 2 * s.nvec; i++)
-          store_row((float *)a.coarse.data +
-                        ((coarse_tile(n, tile) * 2 + k) * 2 * s.nvec + i) * QK_TILE,
-                    sums[tile][k][i]);
+        for (int i = 0; i < s.nvec; i++)
+          store_complex_row((float *)a.coarse.data +
+                                ((coarse_tile(n, tile) * 2 + k) * s.nvec + i) * 2 * QK_TILE,
+                            sums[tile][k][i]);
   }
 
   template <class F> void spread(int n) {
-    lanes<float> y[2 * QK_MG_N_MAX];
+    clanes<float> y[QK_MG_N_MAX];
     sites(n, [&](const float *v, int64_t at, int tile) {
       const float *phi = (const float *)a.coarse.data + coarse_tile(n, tile) * 4 * s.nvec * QK_TILE;
       for (int k = 0; k < 2; k++)
-        prolong_site(s, v + k * s.per_chirality(), phi + k * 2 * s.nvec * QK_TILE,
-                     y + k * 2 * s.half);
+        prolong_site(s, v + k * s.per_chirality(), phi + k * 2 * s.nvec * QK_TILE, y + k * s.half);
       put_fine_rows<F>(a.fine, at, a.add != 0, y);
     });
   }

@@ -1,6 +1,7 @@
 /*
  * variants.h: the builds of the CPU kernels. qk_cpu_base runs on every processor of the
- * architecture; qk_cpu_v3 (x86-64 only) uses AVX2, FMA and F16C.
+ * architecture; of x86-64 only, qk_cpu_v3 uses AVX2, FMA and F16C, and qk_cpu_v4 AVX-512 (F, BW, CD,
+ * DQ, VL).
  */
 #ifndef QK_CUDA_CPU_VARIANTS_H
 #define QK_CUDA_CPU_VARIANTS_H
@@ -11,6 +12,9 @@ namespace qk_cpu_base {
 const qk_ops_t *cpu_table();
 }
 namespace qk_cpu_v3 {
+const qk_ops_t *cpu_table();
+}
+namespace qk_cpu_v4 {
 const qk_ops_t *cpu_table();
 }
 

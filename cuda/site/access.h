@@ -172,14 +172,19 @@ QK_HD void store_scale(float *scale, spot at, float s) {
 
 #else
 
+#ifdef __AVX512F__
+typedef double double_row __attribute__((vector_size(64), aligned(32), may_alias));
+#else
+using double_row = lanes<double>;
+#endif
 QK_HD void load_row(const double *p, lanes<double> &v) {
-  v = *(const lanes<double> *)p;
+  v = *(const double_row *)p;
 }
 QK_HD void load_row(const float *p, lanes<float> &v) {
   v = *(const lanes<float> *)p;
 }
 QK_HD void store_row(double *p, const lanes<double> &v) {
-  *(lanes<double> *)p = v;
+  *(double_row *)p = v;
 }
 QK_HD void store_row(float *p, const lanes<float> &v) {
   *(lanes<float> *)p = v;

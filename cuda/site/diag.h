@@ -37,31 +37,5 @@ template <class U, class T> QK_HD void diag_times(const U *m, const T *v, T *r) 
   }
 }
 
-#ifndef __CUDACC__
-/* Likewise, one row after the other: v and the sums of a row stay in registers. */
-template <class U, class T> QK_HD void diag_times_rows(const U &m, const T *v, T *r) {
-  T x[12];
-  QK_UNROLL
-  for (int k = 0; k < 12; k++) x[k] = v[k];
-  QK_UNROLL
-  for (int i = 0; i < 6; i++) {
-    const auto d = m[i];
-    T re = d * x[2 * i], im = d * x[2 * i + 1];
-    QK_UNROLL
-    for (int j = 0; j < 6; j++) {
-      if (j == i) continue;
-      const int k = j < i ? below(i, j) : below(j, i);
-      const auto a = m[k], b = m[k + 1];
-      re = re + a * x[2 * j];
-      im = im + a * x[2 * j + 1];
-      re = j < i ? re - b * x[2 * j + 1] : re + b * x[2 * j + 1];
-      im = j < i ? im + b * x[2 * j] : im - b * x[2 * j];
-    }
-    r[2 * i] = re;
-    r[2 * i + 1] = im;
-  }
-}
-#endif
-
 } // namespace QK_NS
 #endif

@@ -10,7 +10,7 @@
  *   real<S>          what storage type S is computed in: double, or float for float and half
  *
  * Operators + - * / and comparisons work on lanes<R>, and between lanes<R> and R. Bodies live in
- * namespace QK_NS, which the build sets for each compilation (qk_cuda, qk_cpu_base, qk_cpu_v3),
+ * namespace QK_NS, which the build sets for each compilation (qk_cuda, qk_cpu_base, qk_cpu_v3, ...,
  * because the CPU bodies are compiled for several instruction sets and linked into one program.
  *
  * QK_HD marks every function of a body: it is inlined into the kernel. QK_PART: likewise on the
@@ -69,7 +69,7 @@ template <class R> struct lane_vector;
 template <> struct lane_vector<float> {
   typedef float type __attribute__((vector_size(QK_TILE * sizeof(float))));
 };
-#ifdef __AVX__
+#if defined __AVX__ && !defined __AVX512F__
 /* Two vectors of four: GCC takes one of eight doubles apart, through memory, where the processor
  * has no registers of that size. */
 struct double8 {
@@ -193,7 +193,7 @@ QK_HD void narrow(float x, half &s) {
 }
 
 template <class To, class From> QK_HD To lanes_cast(const From &x) {
-#ifdef __AVX__
+#if defined __AVX__ && !defined __AVX512F__
   typedef float part __attribute__((vector_size(16)));
   if constexpr (std::is_same_v<To, From>) {
     return x;

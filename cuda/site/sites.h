@@ -17,6 +17,9 @@
 
 #include <type_traits>
 
+#ifndef __CUDACC__
+#include "cuda/site/clanes.h"
+#endif
 #include "cuda/site/diag.h"
 #include "cuda/site/geom.h"
 #include "cuda/site/spin.h"
@@ -197,6 +200,34 @@ template <class R> struct rhs_site : one_site {
     }
     return {(const R *)kept->u[slot] + (site & 7)};
   }
+  /* Where the components of a spinor stand. */
+  template <class S>
+  QK_HD complex_rows_at<S> components(const spinor<S> &f, int site, scale_of<S> &scale) const {
+    const spot at = place(site);
+    if constexpr (storage<S>::scaled)
+      scale = load_scale(f.scale, at);
+    else
+      scale = 1;
+    return {f.data + at.tile * (QK_TILE * 24)};
+  }
+  template <class S>
+  QK_HD complex_rows_at<S> own_components(const spinor<S> &f, int base, scale_of<S> &scale) const {
+    return components(f, base + here.cb, scale);
+  }
+  template <class S>
+  QK_HD void put_components(const spinor<S> &f, int base, const clanes<R> *z) const {
+    const spot at = place(base + here.cb);
+    if constexpr (storage<S>::scaled) {
+      lanes<R> r[24];
+      QK_UNROLL
+      for (int c = 0; c < 12; c++) to_rows(z[c], r + 2 * c);
+      store_spinor<24>(f, at, r);
+    } else {
+      S *p = f.data + at.tile * (QK_TILE * 24);
+      QK_UNROLL
+      for (int c = 0; c < 12; c++) store_complex_row(p + 2 * c * QK_TILE, z[c]);
+    }
+  }
   template <class S>
   QK_HD rows_at<S> near_rows(const spinor<S> &f, int base, const step_pos &to,
                              scale_of<S> &scale) const {
@@ -208,9 +239,9 @@ template <class R> struct rhs_site : one_site {
     return {f.data + at.tile * (QK_TILE * 24)};
   }
   /* Asks for the same neighbour of the site that comes next. */
-  template <class S> QK_HD void fetch_next(const rows_at<S> &rows) const {
+  template <class S> QK_HD void fetch_next(const S *near) const {
     constexpr int words = QK_TILE * 24, line = 64 / (int)sizeof(S);
-    const S *next = rows.p + stride / QK_TILE * words;
+    const S *next = near + stride / QK_TILE * words;
     QK_UNROLL
     for (int k = 0; k < words; k += line) __builtin_prefetch(next + k);
   }

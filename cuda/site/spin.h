@@ -88,33 +88,6 @@ template <int MU> QK_HD void project_words(const __half2 w[12], float g, float h
   }
 }
 
-#else
-
-/* Row r of the half-spinor alone, so that a row stays in registers from the load to the sum. P:
- * rows of lanes, or where they stand in a field. */
-template <int MU, int r, class P, class T, class G>
-QK_HD void project_row(const P &psi, G g, T h[6]) {
-  using B = spin_block<MU>;
-  QK_UNROLL
-  for (int k = 0; k < 6; k += 2) {
-    const int low = 12 + 6 * B::column(r) + k;
-    const T z[2] = {psi[low], psi[low + 1]};
-    h[k] = psi[6 * r + k];
-    h[k + 1] = psi[6 * r + k + 1];
-    add_turned<B::power(r)>(h + k, g, z);
-  }
-}
-
-template <int MU, int r, class T, class F>
-QK_HD void expand_row(const T h[6], F f, F fg, T sum[24]) {
-  using B = spin_block<MU>;
-  QK_UNROLL
-  for (int k = 0; k < 6; k++) sum[6 * r + k] = sum[6 * r + k] + f * h[k];
-  QK_UNROLL
-  for (int k = 0; k < 6; k += 2)
-    add_turned<(4 - B::power(r)) % 4>(sum + 12 + 6 * B::column(r) + k, fg, h + k);
-}
-
 #endif
 
 } // namespace QK_NS

@@ -74,6 +74,11 @@ template <class S> QK_HD const S *behind_tile(const S *links, int site) {
 template <class S> struct stag_source {
   spinor<S> field, ghost;
   int base, depth, first;
+
+  QK_HD spinor<S> of(const stag_step &to) const {
+    const bool far = to.beyond > 0;
+    return {far ? ghost.data : field.data, far ? ghost.scale : field.scale, field.ntile};
+  }
 };
 
 /* Links at a step likewise; those of the neighbour are `reach` slices. */
@@ -101,15 +106,17 @@ struct stag_one : one_site {
   static QK_HD bool none(bool stays) { return !stays; }
   template <class R> static QK_HD R weight_of(bool, R w) { return w; }
 
+  /* Where the colour vector of a step stands in its field. */
+  template <int MU, int SIGN, class S>
+  QK_HD int site_of(const stag_source<S> &from, const qk_lattice_t &lat,
+                    const stag_step &to) const {
+    const int slice = from.first + stag_slice<SIGN>(from.depth, to.beyond);
+    return to.beyond > 0 ? stag_stored(lat, here.x, MU, slice) : from.base + to.cb;
+  }
   template <int MU, int SIGN, class S>
   QK_HD void colours(const stag_source<S> &from, const qk_lattice_t &lat, const stag_step &to,
                      lanes<real<S>> *r, scale_of<S> &scale) const {
-    const bool far = to.beyond > 0;
-    const int slice = from.first + stag_slice<SIGN>(from.depth, to.beyond);
-    const int site = far ? stag_stored(lat, here.x, MU, slice) : from.base + to.cb;
-    const spinor<S> f = {far ? from.ghost.data : from.field.data,
-                         far ? from.ghost.scale : from.field.scale, from.field.ntile};
-    load_unscaled<colour_reals>(f, place(site), r, scale);
+    load_unscaled<colour_reals>(from.of(to), place(site_of<MU, SIGN>(from, lat, to)), r, scale);
   }
   template <class S>
   QK_HD void own_colours(const spinor<S> &f, int base, lanes<real<S>> *r,

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cuda/cpu/choose.h"
 #include "tests/support/loops.h"
 
 static const size_t word_bytes[] = {8, 4, 2};
@@ -77,6 +78,9 @@ void kit_open(kit_t *kit, const int dims[4], const int split[4], const double co
   const char *backend = getenv("QK_BACKEND");
   memset(kit, 0, sizeof *kit);
   kit->ops = qk_ops_by_name(backend ? backend : "cpu");
+  const char *const variant = getenv("QK_CPU_VARIANT");
+  if (variant != NULL && strcmp(variant, qk_cpu_variant()) != 0)
+    cr_skip_test("this processor has no %s kernels", variant);
   cr_assert_not_null(kit->ops, "QK_BACKEND=%s: no such backend", backend);
   qk_err_t err = {0};
   const qk_status_t status = kit->ops->open(0, &kit->ctx, &err);

@@ -52,7 +52,7 @@ def other_bits_differ_and_are_named(case):
         flags = f.read().split()
     if not {'avx2', 'fma'} <= set(flags):
         raise tap.Skip('this processor has one way to compute')
-    base = case.build('base', 'QK_CPU_BASE=1 exec %s "$@"' % case.engine)
+    base = case.build('base', 'QK_CPU_VARIANT=base exec %s "$@"' % case.engine)
     code, lines, done = case.compare(case.build('usual'), base)
     assert code == 1, done
     verdicts = dict(reversed(x.split()[:2]) for x in lines)

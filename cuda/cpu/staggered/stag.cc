@@ -1,7 +1,7 @@
 /* The hop of colour vectors on the CPU: sites shared among the threads, in vectors of eight RHS or
  * eight sites. */
-#include "cuda/body/staggered/stag.h"
 #include "cuda/args/stag_args.h"
+#include "cuda/body/staggered/stag_rows.h"
 #include "cuda/cpu/each.h"
 #include "cuda/ctx.h"
 #include "cuda/kernels.h"
@@ -18,7 +18,7 @@ template <class S, bool LONG> void stag_as(const qk_stag_args_t &a) {
       const site_pos here = site_at(a.lat, w, n);
       for (int tile = 0; tile < a.out.ntile; tile++) {
         const stag_one at = stag_one::with_lane(here, a.out.ntile, tile, 0);
-        stag_body<stag_one, S, LONG, STAG_MASKED>{a, num, &at, here.parity}.run();
+        stag_rows<S, LONG>{a, num, at, here.parity}.run();
       }
     }
     return;
