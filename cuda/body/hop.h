@@ -57,6 +57,44 @@ template <class R> inline hop_numbers<R> hop_numbers_of(const qk_hop_args_t &a) 
   return n;
 }
 
+/* r = T v on one chiral block of N numbers. */
+template <int N, bool DRESSED, class BODY, class V>
+QK_HD void local_times(const BODY &body, int block, const V *v, V *r) {
+  if constexpr (!DRESSED) {
+    body.a_times(block, v, r);
+  } else {
+    V x[N];
+    if (body.a.diag.b != nullptr) {
+      body.field_times(body.a.diag.b, block, v, x);
+    } else {
+      QK_UNROLL
+      for (int k = 0; k < N; k++) x[k] = v[k];
+    }
+    body.a_times(block, x, r);
+    if (body.num.twisted) body.add_twist(block, x, r);
+  }
+}
+
+/* What is done to the sum of the hops, N numbers. */
+template <int N, bool DRESSED, class BODY, class V>
+QK_HD void after_hops(const BODY &body, V *sum) {
+  const qk_hop_args_t &a = body.a;
+  const auto &num = body.num;
+  if (num.c_hop != 0) {
+    QK_UNROLL
+    for (int i = 0; i < N; i++) sum[i] = num.c_hop * sum[i];
+  }
+  if (a.diag_on_sum) {
+    if (num.c_z != 0) body.add_own(a.z, num.c_z, sum);
+    body.diag_of_sum(sum);
+  } else if (num.c_z != 0)
+    body.add_diag_own(sum);
+  if (num.c_x != 0) body.add_own(a.x, num.c_x, sum);
+  if constexpr (DRESSED) {
+    if (num.c_y != 0) body.add_own(a.y, num.c_y, sum);
+  }
+}
+
 template <class SITES, class S, int REALS, bool GENERAL, bool DRESSED> struct hop_body {
   using R = real<S>;
   using L = lanes<R>;
@@ -156,27 +194,18 @@ template <class SITES, class S, int REALS, bool GENERAL, bool DRESSED> struct ho
     }
   }
 
-  /* r = T v on one chiral block */
   QK_HD void diag(int block, const L *v, L *r) const {
-    if constexpr (!DRESSED) {
-      a_times(block, v, r);
-    } else {
-      L x[12];
-      if (a.diag.b != nullptr) {
-        field_times(a.diag.b, block, v, x);
-      } else {
-        QK_UNROLL
-        for (int k = 0; k < 12; k++) x[k] = v[k];
-      }
-      a_times(block, x, r);
-      if (!num.twisted) return;
-      const R re = num.q[block][0];
-      const auto im = num.q[block][1] * at.template sign_of<R>(a.minus, a.out.nrhs);
-      QK_UNROLL
-      for (int k = 0; k < 12; k += 2) {
-        r[k] = r[k] + re * x[k] - im * x[k + 1];
-        r[k + 1] = r[k + 1] + re * x[k + 1] + im * x[k];
-      }
+    local_times<12, DRESSED>(*this, block, v, r);
+  }
+
+  /* r += Q x */
+  QK_HD void add_twist(int block, const L *x, L *r) const {
+    const R re = num.q[block][0];
+    const auto im = num.q[block][1] * at.template sign_of<R>(a.minus, a.out.nrhs);
+    QK_UNROLL
+    for (int k = 0; k < 12; k += 2) {
+      r[k] = r[k] + re * x[k] - im * x[k + 1];
+      r[k + 1] = r[k + 1] + re * x[k + 1] + im * x[k];
     }
   }
 
@@ -222,18 +251,8 @@ template <class SITES, class S, int REALS, bool GENERAL, bool DRESSED> struct ho
       hops<1>(sum);
       hops<2>(sum);
       hops<3>(sum);
-      QK_UNROLL
-      for (int i = 0; i < 24; i++) sum[i] = num.c_hop * sum[i];
     }
-    if (a.diag_on_sum) {
-      if (num.c_z != 0) add_own(a.z, num.c_z, sum);
-      diag_of_sum(sum);
-    } else if (num.c_z != 0)
-      add_diag_own(sum);
-    if (num.c_x != 0) add_own(a.x, num.c_x, sum);
-    if constexpr (DRESSED) {
-      if (num.c_y != 0) add_own(a.y, num.c_y, sum);
-    }
+    after_hops<24, DRESSED>(*this, sum);
     at.template put_spinor<S>(spinor_of<S>(a.out), base(parity), sum);
   }
 };

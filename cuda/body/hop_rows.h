@@ -155,26 +155,17 @@ template <class S, bool DRESSED> struct hop_rows {
     }
   }
 
-  /* r = T v on one chiral block */
   QK_HD void diag(int block, const Z *v, Z *r) const {
-    if constexpr (!DRESSED) {
-      a_times(block, v, r);
-    } else {
-      Z x[6];
-      if (a.diag.b != nullptr) {
-        field_times(a.diag.b, block, v, x);
-      } else {
-        QK_UNROLL
-        for (int k = 0; k < 6; k++) x[k] = v[k];
-      }
-      a_times(block, x, r);
-      if (!num.twisted) return;
-      const R re = num.q[block][0];
-      const auto im =
-          turning(shared(num.q[block][1] * at.template sign_of<R>(a.minus, a.out.nrhs)));
-      QK_UNROLL
-      for (int k = 0; k < 6; k++) r[k] = add_turned(r[k] + re * x[k], im, x[k]);
-    }
+    local_times<6, DRESSED>(*this, block, v, r);
+  }
+
+  /* r += Q x */
+  QK_HD void add_twist(int block, const Z *x, Z *r) const {
+    const R re = num.q[block][0];
+    const auto im = num.q[block][1] * at.template sign_of<R>(a.minus, a.out.nrhs);
+    const auto turn = turning(shared(im));
+    QK_UNROLL
+    for (int k = 0; k < 6; k++) r[k] = add_turned(r[k] + re * x[k], turn, x[k]);
   }
 
   QK_HD void own(const qk_spinor_t &f, Z *psi, scale_of<S> &scale) const {
@@ -233,18 +224,8 @@ template <class S, bool DRESSED> struct hop_rows {
         all_hops<true>(sum);
       else if constexpr (sums_fit)
         all_hops<false>(sum);
-      QK_UNROLL
-      for (int i = 0; i < 12; i++) sum[i] = num.c_hop * sum[i];
     }
-    if (a.diag_on_sum) {
-      if (num.c_z != 0) add_own(a.z, num.c_z, sum);
-      diag_of_sum(sum);
-    } else if (num.c_z != 0)
-      add_diag_own(sum);
-    if (num.c_x != 0) add_own(a.x, num.c_x, sum);
-    if constexpr (DRESSED) {
-      if (num.c_y != 0) add_own(a.y, num.c_y, sum);
-    }
+    after_hops<12, DRESSED>(*this, sum);
     at.put_components(spinor_of<S>(a.out), base(parity), sum);
   }
 };

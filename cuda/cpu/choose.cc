@@ -1,9 +1,8 @@
-#include "cuda/cpu/choose.h"
+#include "cuda/cpu/variants.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "cuda/cpu/variants.h"
 #include "daemon/base/log.h"
 
 namespace {

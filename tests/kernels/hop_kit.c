@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cuda/cpu/choose.h"
+#include "cuda/cpu/variants.h"
 #include "tests/support/loops.h"
 
 static const size_t word_bytes[] = {8, 4, 2};
