@@ -74,9 +74,9 @@ __global__ void __launch_bounds__(hop_threads)
  * third, and sites are swept in t, seven slices of a block of the lattice being in L2. */
 inline tiled_walk stag_walk(const qk_stag_args_t &a) {
   const int *l = a.lat.l;
-  const bool wide = l[0] % 16 == 0;
-  const int slice[4] = {l[0], l[1], l[2], 1};
-  const int tile[4] = {wide ? 16 : 8, 4, wide ? 2 : 4, 1}, block[4] = {16, 24, 16, l[3]};
+  const int slice[4] = {l[0], l[1], l[2], 1}, block[4] = {16, 24, 16, l[3]};
+  const int wide[4] = {16, 4, 2, 1}, narrow[4] = {8, 4, 4, 1}, rows[4] = {l[0], 4, 4, 4};
+  const int *tile = l[0] % 16 == 0 ? wide : l[0] % 8 == 0 ? narrow : rows;
   tiled_walk w = a.out.ntile > 0 ? walk_in_tiles(a.lat, a.out_parity, tile, block)
                                  : walk_in_tiles(a.lat, a.out_parity, slice, l);
   w.backwards = a.out_parity == QK_EVEN;
