@@ -221,24 +221,29 @@ static void show_setup(const qk_rig_t *rig, const qk_mg_t *mg, double seconds, d
 
 /* Sources of batch `batch`: noise that is the same in all of them, or with --point propagators one
  * after the other, each at a site of its own. */
+static void make_source(const qk_rig_t *rig, const options_t *o, qk_solver_t *solver, int n,
+                        int batch, int i) {
+  static const int step[4] = {5, 7, 11, 13};
+  qk_source_args_t a = {.lat = rig->geom.lat,
+                        .kind = QK_SOURCE_Z4,
+                        .site = {0, 0, 0, -1},
+                        .spin = -1,
+                        .colour = -1,
+                        .seed = 1000 + (uint64_t)i};
+  if (o->point) {
+    const int column = batch * n + i;
+    a.kind = QK_SOURCE_POINT;
+    a.spin = column / 3 % 4;
+    a.colour = column % 3;
+    for (int mu = 0; mu < 4; mu++) a.site[mu] = column / 12 * step[mu] % rig->geom.global[mu];
+  }
+  rig_source(rig, &a, qk_solver_rhs(solver, i));
+}
+
 static void make_sources(const qk_rig_t *rig, const options_t *o, qk_solver_t *solver, int n,
                          int batch) {
-  static const int step[4] = {5, 7, 11, 13};
   for (int i = 0; i < n; i++) {
-    qk_source_args_t a = {.lat = rig->geom.lat,
-                          .kind = QK_SOURCE_Z4,
-                          .site = {0, 0, 0, -1},
-                          .spin = -1,
-                          .colour = -1,
-                          .seed = 1000 + (uint64_t)i};
-    if (o->point) {
-      const int column = batch * n + i;
-      a.kind = QK_SOURCE_POINT;
-      a.spin = column / 3 % 4;
-      a.colour = column % 3;
-      for (int mu = 0; mu < 4; mu++) a.site[mu] = column / 12 * step[mu] % rig->geom.global[mu];
-    }
-    rig_source(rig, &a, qk_solver_rhs(solver, i));
+    make_source(rig, o, solver, n, batch, i);
     qk_solver_clear(solver, i);
     rig_must(qk_solver_set_flavour(solver, i, o->flavours && i / o->flavours % 2 ? -1 : 1),
              "flavour", NULL);
@@ -351,7 +356,7 @@ static cost_t sustained(qk_rig_t *rig, const options_t *o, qk_solver_t *solver, 
   int batch = 0, count = 0;
   while (count == 0 || now() - start < o->seconds) {
     const bool late = now() - start > o->seconds / 2;
-    if (o->point || batch == 0) make_sources(rig, o, solver, n, batch);
+    make_sources(rig, o, solver, n, batch); /* a solution takes the place of its source */
     const cost_t c = solve_again(rig, solver, n, o->tol);
     batch++;
     if (!late) continue;
@@ -394,6 +399,7 @@ static cost_t staggered(qk_rig_t *rig, const options_t *o, qk_solver_t *solver, 
         c.residual = fmax(c.residual, s->residual);
         c.failed += s->status != QK_OK;
         ended++;
+        make_source(rig, o, solver, n, 0, i);
         qk_solver_clear(solver, i);
       }
       if (s->state == QK_SLOT_FREE && step >= 7 * i % n)
