@@ -254,12 +254,8 @@ typedef struct quark_smearing {
   quark_link_smear_t links;
   double link_param[3];
   uint32_t link_steps;
-  bool link_all; /* APE, stout: time-like links and staples as well */
-  /* Of sources of fields with colour alone: bits 1, 2, 4 for x, y, z. Before it is smeared, the
-   * source is shifted once in each of these directions, to both sides with these links:
-   *   psi <- 1/2 [U_j(x) psi(x+j) + U_j(x-j)^+ psi(x-j)]
-   * of several directions the mean over all orders. */
-  uint32_t shift;
+  bool link_all;  /* APE, stout: time-like links and staples as well */
+  uint32_t shift; /* of sources with colour alone, bits 1, 2, 4 for x, y, z: PROTOCOL.md 5 */
 } quark_smearing_t;
 
 /* A file with all RHS or all solutions of a request, one after the other. The daemon opens it; it
@@ -432,11 +428,7 @@ typedef enum quark_channel_kind {
 
 typedef struct quark_channel {
   quark_channel_kind_t kind;
-  /* Meson: gamma matrices 0..15. Of fields with colour alone spin and taste: gx^(n & 1) gy^(n >> 1 &
-   * 1) ..., with t the same in both; sink ^ source must be that of all channels. Where it is not 0,
-   * the propagator a is shifted by it at the sink, and must be of a source that was (smear.shift);
-   * b is of the source as it is. */
-  uint32_t sink, source;
+  uint32_t sink, source; /* meson: gamma matrices 0..15; with colour alone spin and taste */
 } quark_channel_t;
 
 /* A propagator is 12 kept solutions of one request: RHS first + 3 * spin + colour is the column of

@@ -32,14 +32,14 @@ void qk_correlator_fini(qk_correlator_t *corr);
 /* The mass m > 0 with c0 / c1 = cosh(m (t - T/2)) / cosh(m (t + 1 - T/2)); NaN: there is none. */
 double qk_correlator_cosh_mass(double c0, double c1, int t, int nt);
 
-/* cosh: by that form, else log C(t) / C(t + 1). smooth: of (C(t-1) + 2 C(t) + C(t+1)) / 4 in place of
- * C(t), with which a state of mass m takes the factor (1 + cosh m) / 2, and a partner (-1)^t of mass m'
- * takes (1 - cosh m') / 2: it is suppressed, not taken out. */
+/* cosh: by that form, else log C(t) / C(t + 1). smooth: of (C(t-1) + 2 C(t) + C(t+1)) / 4 in place
+ * of C(t), with which a state of mass m takes the factor (1 + cosh m) / 2, and a partner (-1)^t of
+ * mass m' takes (1 - cosh m') / 2: it is suppressed, not taken out. */
 typedef struct qk_mass_form {
   bool cosh, smooth;
 } qk_mass_form_t;
 
-/* The form for a channel; colour: of fields with colour alone, which have partners that alternate. */
+/* The form for a channel; colour: of fields with colour alone, whose partners alternate. */
 qk_mass_form_t qk_mass_form(const char *channel, bool colour);
 /* "m_eff (cosh)", "m_eff (log)", "m_eff (smooth)" */
 const char *qk_mass_form_name(qk_mass_form_t form);

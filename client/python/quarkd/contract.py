@@ -274,15 +274,20 @@ def _cosh_mass(c0: float, c1: float, t: int, nt: int) -> float:
 def meff(c: ArrayLike, form: str = 'cosh') -> NDArray[np.float64]:
     """Effective masses of real correlators [..., t], one for each t and t + 1 modulo T; NaN where there is none.
 
-    "cosh": the m > 0 with C(t) / C(t+1) = cosh(m (t - T/2)) / cosh(m (t+1 - T/2)); "log": log C(t) / C(t+1).
+    "cosh": the m > 0 with C(t) / C(t+1) = cosh(m (t - T/2)) / cosh(m (t+1 - T/2)); "log": log C(t) / C(t+1); "smooth": "cosh" of
+    (C(t-1) + 2 C(t) + C(t+1)) / 4, in which partners that alternate in t are small: for staggered fermions, but for the pion.
 
     >>> t = np.arange(8)
     >>> meff(np.cosh(0.5 * (t - 4)))[:3].round(12)
     array([0.5, 0.5, 0.5])
+    >>> meff(np.cosh(0.5 * (t - 4)), 'smooth')[1:3].round(12)
+    array([0.5, 0.5])
     """
-    if form not in ('cosh', 'log'):
-        raise ValueError('form "%s": must be cosh or log' % form)
+    if form not in ('cosh', 'log', 'smooth'):
+        raise ValueError('form "%s": must be cosh, log or smooth' % form)
     values: NDArray[np.float64] = np.asarray(np.real(c), float)
+    if form == 'smooth':
+        values = (np.roll(values, 1, axis=-1) + 2 * values + np.roll(values, -1, axis=-1)) / 4
     after = np.roll(values, -1, axis=-1)
     if form == 'log':
         with np.errstate(divide='ignore', invalid='ignore'):

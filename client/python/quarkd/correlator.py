@@ -33,7 +33,7 @@ class Correlator:
         return np.asarray(self.values, dtype)
 
     def meff(self, form: Optional[str] = None) -> NDArray[np.float64]:
-        """Effective masses [momentum, t] of the real part; form: "cosh", the default of mesons by name, or "log" (contract.meff)."""
+        """Effective masses [momentum, t] of the real part; form: "cosh", the default of mesons by name, "log" or "smooth" (contract.meff)."""
         return contract.meff(self.values.real, form or ('cosh' if self.symmetric else 'log'))
 
     def __repr__(self) -> str:

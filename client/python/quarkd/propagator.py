@@ -147,6 +147,9 @@ class Propagator:
         colour = self.report.colour_alone
         if colour and any(c.kind not in (lib.QUARK_MESON, lib.QUARK_CORNER) for c in wanted):
             raise ValueError('channels: fields with colour alone make local mesons, pion, a4, a0, rho, rho_t, a1, b1, and nucleon_corner')
+        if colour and any(sink != source for _, sink, source in raw):
+            raise ValueError('channels: two gamma matrices of fields with colour alone are spin and taste; where they differ, sources are shifted: by '
+                             'quarkctl correlator')
         if not colour and any(c.kind == lib.QUARK_CORNER for c in wanted):
             raise ValueError('channels: nucleon_corner is for fields with colour alone; nucleon is that of quarks with spin')
         if any(len(p) != 3 for p in at):

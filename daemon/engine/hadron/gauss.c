@@ -128,8 +128,8 @@ static qk_status_t links_for(qk_gauss_t *gauss, qk_prec_t prec) {
   return status;
 }
 
-/* out = c_own in + c_sum out + c_hop (sum over `directions`, bits 1, 2, 4, of both sides). The hop of
- * colour vectors takes what comes from behind with a minus: what comes from ahead and what comes
+/* out = c_own in + c_sum out + c_hop (sum over `directions`, bits 1, 2, 4, of both sides). The hop
+ * of colour vectors takes what comes from behind with a minus: what comes from ahead and what comes
  * from behind are two calls. */
 typedef struct colour_step {
   unsigned directions;
@@ -256,23 +256,29 @@ static qk_status_t add_shifts(qk_gauss_t *gauss, unsigned directions, double wei
       args.in = work[0]->v;
       status = add_shifts(gauss, directions & ~j, 1, false, in, &args.in, work + 1);
     }
-    const colour_step_t how = {j, 0, adds, share / 2};
-    if (status == QK_OK) status = step_colours(gauss, &args, &how);
+    if (status != QK_OK) return status;
+    status = step_colours(gauss, &args, &(colour_step_t){j, 0, adds, share / 2});
     adds = true;
   }
   return status;
 }
 
-static qk_status_t shift(qk_gauss_t *gauss, qk_spinor_t a, unsigned directions) {
+static qk_status_t shift_into(qk_gauss_t *gauss, qk_spinor_t a, unsigned directions,
+                              qk_field_t *const *work) {
   const qk_device_t *dev = gauss->dev;
+  const qk_spinor_t sum = work[0]->v;
+  const qk_status_t status = add_shifts(gauss, directions, 1, false, &a, &sum, work + 1);
+  return status ? status
+                : dev->ops->blas(dev->ctx, &(qk_blas_args_t){.op = QK_BLAS_COPY, .f = {a, sum}});
+}
+
+static qk_status_t shift(qk_gauss_t *gauss, qk_spinor_t a, unsigned directions) {
   qk_field_t *work[SHIFT_FIELDS] = {NULL};
   qk_status_t status = prepare(gauss, &a);
   for (int i = 0; i < __builtin_popcount(directions) && status == QK_OK; i++)
     status = qk_work_reserve(gauss->work, a.prec, a.nrhs, QK_FULL, &work[i]);
-  status = qk_comm_agree(dev->geom->comm, status, NULL);
-  if (status == QK_OK) status = add_shifts(gauss, directions, 1, false, &a, &work[0]->v, work + 1);
-  if (status == QK_OK)
-    status = dev->ops->blas(dev->ctx, &(qk_blas_args_t){.op = QK_BLAS_COPY, .f = {a, work[0]->v}});
+  status = qk_comm_agree(gauss->dev->geom->comm, status, NULL);
+  if (!status) status = shift_into(gauss, a, directions, work);
   for (int i = SHIFT_FIELDS - 1; i >= 0; i--) qk_work_release(gauss->work, work[i]);
   return status;
 }

@@ -33,8 +33,8 @@ void qk_gauss_destroy(qk_gauss_t *gauss); /* NULL-safe */
 /* In place, all columns. A failure leaves the field undefined. */
 qk_status_t qk_gauss_apply(qk_gauss_t *gauss, qk_field_t *field, double alpha, int steps);
 
-/* Of colour vectors, in place, all columns: shifted once in each of the directions (bits 1, 2, 4 for
- * x, y, z), to both sides,
+/* Of colour vectors, in place, all columns: shifted once in each of the directions (bits 1, 2, 4
+ * for x, y, z), to both sides,
  *   D_j psi(x) = 1/2 [U_j(x) psi(x+j) + U_j(x-j)^+ psi(x-j)]
  * of several the mean of their products in all orders. Work: a field for each direction. */
 qk_status_t qk_gauss_shift(qk_gauss_t *gauss, qk_field_t *field, unsigned directions);

@@ -32,7 +32,8 @@ qk_status_t qk_smear_cache_create(const qk_device_t *dev, double *links, qk_smea
                                   qk_err_t *err);
 void qk_smear_cache_destroy(qk_smear_cache_t *cache); /* NULL-safe */
 
-/* Shifts and smears all columns of a full field in place. Errors, the same on all ranks: QK_DEVICE_MEMORY,
+/* Shifts and smears all columns of a full field in place.
+ * Errors, the same on all ranks: QK_DEVICE_MEMORY,
  * QK_NO_MEMORY (the field is lost, nothing else), QK_DEVICE_ERROR, QK_COMM_ERROR. */
 qk_status_t qk_smear_cache_apply(qk_smear_cache_t *cache, const qk_smearing_t *smearing,
                                  qk_field_t *field, qk_err_t *err);

@@ -6,7 +6,7 @@
 
 #include "daemon/base/assert.h"
 #include "daemon/base/mem.h"
-#include "daemon/engine/serve/colours.h"
+#include "daemon/engine/colours/colours.h"
 #include "daemon/engine/serve/open_slices.h"
 
 struct qk_correlator {

@@ -505,7 +505,8 @@ static qk_status_t parse_contraction(const Quark__Contraction *m, const uint32_t
   qk_status_t status = parse_channels(m, colour, c, err);
   if (status != QK_OK) return status;
   status = parse_momenta(m, dims, c, err);
-  if (status == QK_OK) status = parse_smearing(m->sink, &c->sink, err);
+  if (status != QK_OK) return status;
+  status = parse_smearing(m->sink, &c->sink, err);
   if (status == QK_OK && c->sink.shift > 0)
     return qk_fail(err, QK_BAD_ARGUMENT, "sink: shift = %u: that of sinks follows from channels",
                    c->sink.shift);

@@ -13,8 +13,7 @@
 #include "cuda/ops.h"
 #include "daemon/base/err.h"
 #include "daemon/comm/comm.h"
-#include "daemon/engine/hadron/contract.h"
-#include "daemon/engine/hadron/smear_cache.h"
+#include "daemon/engine/colours/correlate_order.h"
 #include "daemon/engine/krylov/solver.h"
 #include "daemon/engine/lattice/gamma_basis.h"
 #include "daemon/engine/mg_service/mg_service.h"
@@ -74,20 +73,6 @@ qk_subset_t qk_fill_subset(Quark__Parity parity);
 qk_input_t qk_fill_input(const qk_fill_t *fill);
 /* Where the source stands: where the result does, but for hops. Pure. */
 Quark__Parity qk_fill_source_parity(Quark__Work work, Quark__Parity parity);
-
-typedef struct qk_correlate {
-  uint64_t serial;
-  char a[QK_PROPAGATOR_COLUMNS][QK_SHM_NAME_MAX + 1];
-  char b[QK_PROPAGATOR_COLUMNS][QK_SHM_NAME_MAX + 1]; /* empty names: a */
-  bool a_double, b_double;
-  int32_t nchannel, nmom;
-  qk_channel_id_t channel[QK_CHANNELS_MAX];
-  int mom[QK_MOMENTA_MAX][3];
-  int origin[4];
-  qk_smearing_t sink;
-  unsigned shift; /* of colour vectors a, after the smearing of the sink: qk_gauss_shift */
-  char shm_out[QK_SHM_NAME_MAX + 1];
-} qk_correlate_t;
 
 /* Rounds of EIGEN... are of WORK with eigenvectors begun, cancelled or dropped before it.
  * A round of CONTRACT is one of WORK with a contraction begun before it, one of REFRESH one of WORK

@@ -65,7 +65,8 @@ typedef struct qk_loaded {
 } qk_loaded_t;
 
 /* progress is called on every rank that was given one, with phases "device", "read", "check",
- * "upload", "clover" or "links", "multigrid", "solver" (and those of qk_gauge_read and qk_mg_create).
+ * "upload", "clover" or "links", "multigrid", "solver" (and those of qk_gauge_read and
+ * qk_mg_create).
  * before: of this comm, which nothing uses any more; it ends, whatever this returns. NULL: none. */
 qk_status_t qk_loaded_create(qk_comm_t *comm, const qk_load_t *load, qk_loaded_t *before,
                              qk_progress_fn *progress, void *arg, qk_loaded_t **setup,

@@ -121,6 +121,7 @@ def what_cannot_be_is_refused(case):
             refused(lambda: q.solve(b, masses=[0.1, -2]), 'masses[1] = -2')
             refused(lambda: q.solve(b, masses=[0.1], tol_abs=1e-5), 'tol')
             refused(lambda: q.apply(b, masses=[0.1]), 'nothing is solved')
+            refused(lambda: q.propagator(quarkd.point(0, 0, 0, 0), tol=1e-6).correlator('g5-gx'), 'spin and taste')
             for field in b, np.zeros((2, 8, 6, 6, 6, 3)):
                 refused(lambda: quarkd.half(field, 'even'), '4 spins, 3 colours', 'colour alone')
                 refused(lambda: quarkd.whole(field, 'even'), '4 spins, 3 colours', 'colour alone')

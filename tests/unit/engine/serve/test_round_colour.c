@@ -128,3 +128,20 @@ Test(round_colour, colour_vectors_make_mesons_of_three_columns) {
     cr_expect(strstr(err.text, bad[i].words), "%s: %s", bad[i].words, err.text);
   }
 }
+
+Test(smearing, that_shifts_alone_is_one) {
+  qk_smearing_t shift = {.alpha = 0.3, .shift = 5}, other = {.alpha = 0.1, .shift = 5};
+  const qk_smearing_t none = {.alpha = 0.2, .links = {QK_LINK_SMEAR_APE, {0.5}, 3, true, false}},
+                      nothing = {0};
+  cr_expect(qk_smearing_any(&shift) && !qk_smearing_any(&none));
+  cr_expect(qk_smearing_equal(&none, &nothing) && !qk_smearing_equal(&shift, &nothing));
+  cr_expect(qk_smearing_equal(&shift, &other)); /* alpha of no steps */
+  other.links = none.links;                     /* those of the shift */
+  cr_expect(!qk_smearing_equal(&shift, &other));
+  other = shift;
+  other.shift = 4;
+  cr_expect(!qk_smearing_equal(&shift, &other));
+  other.shift = 5;
+  other.steps = 1;
+  cr_expect(!qk_smearing_equal(&shift, &other));
+}

@@ -10,7 +10,7 @@
 #ifndef QK_ENGINE_COLOURS_H
 #define QK_ENGINE_COLOURS_H
 
-#include "daemon/engine/serve/round.h"
+#include "daemon/engine/colours/correlate_order.h"
 #include "daemon/engine/setup/loaded.h"
 #include "daemon/engine/transfer/field_io.h"
 

@@ -1,4 +1,4 @@
-#include "daemon/engine/serve/colours.h"
+#include "daemon/engine/colours/colours.h"
 
 #include <math.h>
 #include <string.h>
@@ -6,6 +6,7 @@
 #include "daemon/base/mem.h"
 #include "daemon/engine/hadron/local_mesons.h"
 #include "daemon/engine/hadron/local_nucleon.h"
+#include "daemon/engine/lattice/gamma_basis.h"
 
 /* Sites times momenta of a step: a tenth of a second or two on one core. */
 enum { STEP_PRODUCTS = 1 << 25 };
