@@ -62,7 +62,8 @@ rooms('daemon/engine', {'daemon/comm', 'cuda', 'daemon/base', 'proto'}, {
     'transfer': 'launch lattice',
     'modes': 'transfer setup checkpoint eigen operator hadron gauge lattice',
     'tune': 'tool setup multigrid krylov action lattice',
-    'serve': 'placement masses modes transfer setup mg_service multigrid smoother krylov hadron action operator lattice',
+    'colours': 'setup transfer hadron lattice',
+    'serve': 'colours placement masses modes transfer setup mg_service multigrid smoother krylov hadron action operator lattice',
 })
 rooms('daemon/front', {'daemon/base', 'proto'}, {
     'host': '',
