@@ -198,9 +198,8 @@ static bool stagnates(lanczos_t *l) {
   return l->since >= PATIENCE;
 }
 
-/* Whether so many Ritz values have one eigenvalue that it may have more vectors than a Krylov space
- * of blocks has of it, eight: then it does not end, or has combinations of eigenvectors of h and -h.
- */
+/* Whether so many Ritz values have one eigenvalue that there may be more of it than the eight that
+ * a Krylov space of blocks has: then it does not end, or mixes eigenvectors of h and -h. */
 static bool is_degenerate(const lanczos_t *l) {
   int run = 1;
   for (int i = 1; i < l->keep * B && run < B; i++)

@@ -136,9 +136,9 @@ static bool is_chiral(overlap_t *o, const qk_field_t *in, qk_field_t *t, const d
   return all;
 }
 
-/* r = b - D D^+ y of b and y of one chirality (y NULL: it has that of b) has of the other one what rounding and the error of V
- * leave. That part goes, as a later r then has one chirality as well, unless it counts: sums of
- * squares are to stay what they are but for 1e-4. */
+/* r = b - D D^+ y of b and y of one chirality (y NULL: it has that of b) has of the other one what
+ * rounding and the error of V leave. That part goes, as a later r then has one chirality as well,
+ * unless it counts: sums of squares are to stay what they are but for 1e-4. */
 static void drop_other_part(overlap_t *o, qk_field_t *r, const qk_field_t *y, const qk_field_t *b) {
   static const double most = 1e-4;
   qk_scalars_t *c = &o->factors;
@@ -235,12 +235,18 @@ static qk_status_t ov_reconstruct(qk_operator_t *op, qk_field_t *x, const qk_fie
   return fits(o, x, b) ? copy(o, x, xs) : QK_BAD_ARGUMENT;
 }
 
+/* r = b - D(m) x */
+static qk_status_t residual_at(overlap_t *o, qk_field_t *r, const qk_field_t *x,
+                               const qk_field_t *b, double m) {
+  if (!fits(o, r, x) || !alike(o, r, b)) return QK_BAD_ARGUMENT;
+  combine_at(o, m, r, x, false, b, 0, -1);
+  return qk_dev_status(o->op.dev);
+}
+
 static qk_status_t ov_residual_system(qk_operator_t *op, qk_field_t *r, const qk_field_t *xs,
                                       const qk_field_t *b) {
   overlap_t *o = (overlap_t *)op;
-  if (!fits(o, r, xs) || !alike(o, r, b)) return QK_BAD_ARGUMENT;
-  combine(o, r, xs, false, b, 0, -1);
-  return qk_dev_status(op->dev);
+  return residual_at(o, r, xs, b, o->mass);
 }
 
 static qk_status_t ov_relax(qk_operator_t *op, qk_field_t *out, const qk_field_t *in, double c) {
@@ -386,10 +392,7 @@ static qk_status_t ms_lift(qk_operator_t *op, qk_field_t *x, const qk_field_t *y
 
 static qk_status_t ms_residual(qk_operator_t *op, qk_field_t *r, const qk_field_t *x,
                                const qk_field_t *b, double m) {
-  overlap_t *o = (overlap_t *)op;
-  if (!fits(o, r, x) || !alike(o, r, b)) return QK_BAD_ARGUMENT;
-  combine_at(o, m, r, x, false, b, 0, -1);
-  return qk_dev_status(op->dev);
+  return residual_at((overlap_t *)op, r, x, b, m);
 }
 
 static qk_status_t ms_keep(qk_operator_t *op, qk_field_t *r, const qk_field_t *b) {

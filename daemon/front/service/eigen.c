@@ -548,9 +548,8 @@ void qk_eigen_measure(qk_eigen_set_t *set, const Quark__Engine__EigenDone *done)
   set->seconds = done->seconds;
   set->device_bytes = done->device_bytes;
   set->host_bytes = done->host_bytes;
-  set->knows_zero = done->has_zero_plus && done->has_zero_minus;
-  set->zero_plus = done->zero_plus;
-  set->zero_minus = done->zero_minus;
+  set->zero_plus = done->has_zero_plus ? (int64_t)done->zero_plus : -1;
+  set->zero_minus = done->has_zero_minus ? (int64_t)done->zero_minus : -1;
   snprintf(set->unwritten, sizeof set->unwritten, "%s", done->unwritten ? done->unwritten : "");
 }
 

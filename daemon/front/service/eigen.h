@@ -29,9 +29,8 @@ typedef struct qk_eigen_set {
   bool measured;     /* what follows is known */
   double lowest, highest, residual, seconds;
   uint64_t device_bytes, host_bytes;
-  bool knows_zero; /* zero modes of overlap fermions */
-  uint32_t zero_plus, zero_minus;
-  char unwritten[160]; /* why it is on no disk; "": it is, or there is no state folder */
+  int64_t zero_plus, zero_minus; /* zero modes of overlap fermions; -1: not known */
+  char unwritten[160];           /* why it is on no disk; "": it is, or there is no state folder */
 } qk_eigen_set_t;
 
 /* NULL: the setup has none of this name. */

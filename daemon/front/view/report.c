@@ -80,9 +80,10 @@ static void fill_eigen(const qk_setup_t *setup, qk_report_t *report) {
     r->seconds = set->seconds;
     r->device_bytes = set->device_bytes;
     r->host_bytes = set->host_bytes;
-    r->has_zero_plus = r->has_zero_minus = set->measured && set->knows_zero;
-    r->zero_plus = set->zero_plus;
-    r->zero_minus = set->zero_minus;
+    r->has_zero_plus = set->measured && set->zero_plus >= 0;
+    r->has_zero_minus = set->measured && set->zero_minus >= 0;
+    r->zero_plus = (uint32_t)set->zero_plus;
+    r->zero_minus = (uint32_t)set->zero_minus;
     r->field = set->problem->field;
     r->links = set->problem->links;
     r->unwritten = set->unwritten[0] ? (char *)set->unwritten : NULL;
