@@ -1,9 +1,9 @@
 /* The operator on the CPU: sites shared among the threads,
  * in vectors of eight RHS or eight sites. */
 #include "cuda/args/hop_args.h"
-#include "cuda/body/hop_rows.h"
 #include "cuda/body/pack.h"
 #include "cuda/cpu/each.h"
+#include "cuda/cpu/rows/hop_rows.h"
 #include "cuda/ctx.h"
 #include "cuda/kernels.h"
 

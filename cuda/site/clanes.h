@@ -1,7 +1,7 @@
 /*
  * clanes.h: complex numbers of the eight lanes of a tile, as its rows of real and of imaginary
- * parts (CPU). Their arithmetic is that of each lane alone, whether the processor holds both rows in
- * one register or in two.
+ * parts (CPU). Their arithmetic is that of each lane alone, whether the processor holds both rows
+ * in one register or in two.
  *
  *   clanes<R>   with AVX-512 and R = float one vector, the eight real parts and then the imaginary
  *               ones, as two rows stand in a field; otherwise two lanes<R>

@@ -1,8 +1,8 @@
 /* The hop of colour vectors on the CPU: sites shared among the threads, in vectors of eight RHS or
  * eight sites. */
 #include "cuda/args/stag_args.h"
-#include "cuda/body/staggered/stag_rows.h"
 #include "cuda/cpu/each.h"
+#include "cuda/cpu/rows/stag_rows.h"
 #include "cuda/ctx.h"
 #include "cuda/kernels.h"
 

@@ -4,8 +4,8 @@
  * real and imaginary parts of a component are one value (site/clanes.h). What needs a ghost or a
  * complex phase is left to hop_body.
  */
-#ifndef QK_BODY_HOP_ROWS_H
-#define QK_BODY_HOP_ROWS_H
+#ifndef QK_CUDA_CPU_ROWS_HOP_ROWS_H
+#define QK_CUDA_CPU_ROWS_HOP_ROWS_H
 
 #include "cuda/body/hop.h"
 #include "cuda/site/clanes_times.h"

@@ -2,8 +2,8 @@
  * stag_rows.h: the hop of stag.h for eight RHS of a site, on the CPU. The real and imaginary parts
  * of a component are one value (site/clanes.h), and the links are read where they stand.
  */
-#ifndef QK_BODY_STAG_ROWS_H
-#define QK_BODY_STAG_ROWS_H
+#ifndef QK_CUDA_CPU_ROWS_STAG_ROWS_H
+#define QK_CUDA_CPU_ROWS_STAG_ROWS_H
 
 #include "cuda/body/staggered/stag.h"
 #include "cuda/site/clanes_times.h"
