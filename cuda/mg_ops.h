@@ -218,7 +218,7 @@ typedef struct qk_coarse_times_args {
   double twist;
 } qk_coarse_times_args_t;
 
-/* out = links in eight bits: each row of a matrix as whole numbers from -127 to 127 times a 127th of
+/* out = links in eight bits: each row of a matrix as whole numbers, -127 to 127, times a 127th of
  * its largest part. links: not QK_DOUBLE, n % 16 == 0. Bytes: coarse_eight_bytes of the table.
  * QK_UNSUPPORTED on the CPU. */
 typedef struct qk_coarse_eight_args {

@@ -9,7 +9,7 @@ const qk_tuning_t qk_tuning_cpu = {.narrow = QK_SINGLE,
                                    .last_iterations = 16,
                                    .deflated_iterations = 16,
                                    .deflate = 32,
-                                   .lone_bits = -1,
+                                   .smoother_bits = -1,
                                    .whole = -1};
 
 const qk_tuning_t qk_tuning_gpu = {.narrow = QK_HALF,
@@ -24,5 +24,5 @@ const qk_tuning_t qk_tuning_gpu = {.narrow = QK_HALF,
                                    .deflate = 128,
                                    .last_least = 128,
                                    .last_most = 1024,
-                                   .lone_bits = 8,
+                                   .smoother_bits = 8,
                                    .whole = 1024};

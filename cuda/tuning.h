@@ -26,8 +26,8 @@ typedef struct qk_tuning {
   /* Where the number of levels is chosen, a coarse lattice of last_least .. last_most sites is the
    * last and deflated, also as the second: launches of a third would cost more than it saves. */
   int last_least, last_most;
-  int lone_bits; /* of matrices that smooth one RHS on levels between; -1: as stored */
-  int whole;     /* sites that a coarsest level may have that every rank has whole; -1: none is */
+  int smoother_bits; /* of matrices that smooth one RHS on levels between; -1: as stored */
+  int whole; /* sites that a coarsest level may have that every rank has whole; -1: none is */
 } qk_tuning_t;
 
 extern const qk_tuning_t qk_tuning_cpu, qk_tuning_gpu;

@@ -30,7 +30,7 @@
   X(ITERATIONS, "mg-iterations", "N,...", "iterations of GCR on each level but the first")         \
   X(TOL, "mg-tol", "TOL,...", "residual that ends GCR early, from level 1 on; or none")            \
   X(STORE, "mg-store", "single|half,...", "storage of coarse matrices, from level 1 on")           \
-  X(LONE_BITS, "mg-lone-bits", "8,...",                                                            \
+  X(SMOOTHER_BITS, "mg-smoother-bits", "8,...",                                                    \
     "bits of the matrices that smooth a right-hand side alone, from level 1 on; or none")          \
   X(TWIST, "mg-twist", "F,...", "factor of mu on each level from 1 on, of twisted actions")        \
   X(DEFLATE, "mg-deflate", "N",                                                                    \

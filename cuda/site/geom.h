@@ -98,43 +98,6 @@ inline walk walk_in_rows(const qk_lattice_t &lat, qk_subset_t parity) {
   return walk_in_rows(box_of(lat, QK_REGION_ALL), parity);
 }
 
-/* Sites in tiles, x fastest, of a size that threads share an L1 cache over, and tiles in blocks, of
- * a size that L2 holds some slices of. */
-struct tiled_walk {
-  divider tile[4];   /* extents, the first one halved */
-  divider block[4];  /* in tiles */
-  divider blocks[4]; /* of the lattice */
-  divider parities;  /* 1 or 2 */
-  int first;         /* parity visited when there is one */
-  int nwork;         /* sites visited */
-  int backwards;     /* from the last site to the first */
-};
-
-/* The largest divisor of n that is not above `most` and a multiple of `step`, which divides n. */
-inline int divisor_up_to(int n, int most, int step) {
-  int d = most < n ? most : n;
-  while (d > step && (n % d != 0 || d % step != 0)) d--;
-  return d > step ? d : step;
-}
-
-/* tile and block: in sites, the largest extents wanted. */
-inline tiled_walk walk_in_tiles(const qk_lattice_t &lat, qk_subset_t parity, const int tile[4],
-                                const int block[4]) {
-  tiled_walk w = {};
-  w.parities = divider_by(parity == QK_FULL ? 2 : 1);
-  w.first = parity == QK_ODD;
-  w.nwork = (int)w.parities.d;
-  for (int mu = 0; mu < 4; mu++) {
-    const int l = lat.l[mu], half = mu == 0 ? 2 : 1;
-    const int t = divisor_up_to(l, tile[mu], half), b = divisor_up_to(l, block[mu], t);
-    w.nwork *= l / half;
-    w.tile[mu] = divider_by(t / half);
-    w.block[mu] = divider_by(b / t);
-    w.blocks[mu] = divider_by(l / b);
-  }
-  return w;
-}
-
 struct site_pos {
   int x[4];
   int parity;
@@ -155,19 +118,6 @@ QK_ANY site_pos site_at(const qk_lattice_t &lat, const walk &w, int n) {
     if (mu > 0) s.x[mu] += w.lo[mu];
   }
   s.x[0] = 2 * s.x[0] + w.lo[0] + ((s.parity + w.lo[0] + s.x[1] + s.x[2] + s.x[3]) & 1);
-  s.cb = cb_of(lat, s.x);
-  return s;
-}
-
-QK_ANY site_pos site_at(const qk_lattice_t &lat, const tiled_walk &w, int n) {
-  site_pos s;
-  if (w.backwards) n = w.nwork - 1 - n;
-  for (int mu = 0; mu < 4; mu++) s.x[mu] = split_off(n, w.tile[mu]);
-  s.parity = w.first + split_off(n, w.parities);
-  for (int mu = 0; mu < 4; mu++) s.x[mu] += split_off(n, w.block[mu]) * (int)w.tile[mu].d;
-  for (int mu = 0; mu < 4; mu++)
-    s.x[mu] += split_off(n, w.blocks[mu]) * (int)(w.tile[mu].d * w.block[mu].d);
-  s.x[0] = 2 * s.x[0] + ((s.parity + s.x[1] + s.x[2] + s.x[3]) & 1);
   s.cb = cb_of(lat, s.x);
   return s;
 }

@@ -8,6 +8,7 @@
 
 #include "cuda/body/staggered/stag.h"
 #include "cuda/gpu/place.cuh"
+#include "cuda/gpu/staggered/tiles.cuh"
 
 namespace QK_NS {
 
@@ -45,7 +46,7 @@ __global__ void __launch_bounds__(stag_threads<S, N>,
     stag_kernel(const __grid_constant__ stag_job<S> job) {
   const thread_place p = job.threads.place(blockIdx.x, threadIdx.x, stag_threads<S, N>);
   if (p.n >= job.sites.nwork) return;
-  const site_pos here = site_at(job.a.lat, job.sites, p.n);
+  const site_pos here = site_in(job.a.lat, job.sites, p.n);
   const int column = p.tile * QK_TILE + p.lane, k = column % stag_apart;
   const int first = N == 1 ? column : (column - k) * N + k;
   stag_one at[N];

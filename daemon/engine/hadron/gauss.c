@@ -278,7 +278,7 @@ static qk_status_t shift(qk_gauss_t *gauss, qk_spinor_t a, unsigned directions) 
   for (int i = 0; i < __builtin_popcount(directions) && status == QK_OK; i++)
     status = qk_work_reserve(gauss->work, a.prec, a.nrhs, QK_FULL, &work[i]);
   status = qk_comm_agree(gauss->dev->geom->comm, status, NULL);
-  if (!status) status = shift_into(gauss, a, directions, work);
+  status = status ? status : shift_into(gauss, a, directions, work);
   for (int i = SHIFT_FIELDS - 1; i >= 0; i--) qk_work_release(gauss->work, work[i]);
   return status;
 }

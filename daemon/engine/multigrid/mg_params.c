@@ -102,7 +102,8 @@ static void complete_lower(bool last, bool deflated, int n, const qk_tuning_t *t
     default_int(&p->iterations, t->iterations);
   default_real(&p->tol, -1);
   default_prec(&p->store, t->narrow);
-  default_int(&p->lone_bits, !last && p->store == QK_HALF && n % 16 == 0 ? t->lone_bits : -1);
+  default_int(&p->smoother_bits,
+              !last && p->store == QK_HALF && n % 16 == 0 ? t->smoother_bits : -1);
   default_real(&p->twist, 1);
 }
 
@@ -114,16 +115,16 @@ static qk_status_t check_prec(const char *name, int level, qk_prec_t value, qk_e
 
 static qk_status_t check_lower(int level, int n, const qk_tuning_t *t,
                                const qk_mg_level_params_t *p, qk_err_t *err) {
-  if (p->lone_bits < 0) return QK_OK;
-  if (t->lone_bits < 0)
+  if (p->smoother_bits < 0) return QK_OK;
+  if (t->smoother_bits < 0)
     return qk_fail(err, QK_BAD_ARGUMENT,
-                   "multigrid: level %d: mg-lone-bits = %d: on a GPU only; none here", level,
-                   p->lone_bits);
+                   "multigrid: level %d: mg-smoother-bits = %d: on a GPU only; none here", level,
+                   p->smoother_bits);
   if (p->store == QK_HALF && n % 16 == 0) return QK_OK;
   return qk_fail(err, QK_BAD_ARGUMENT,
-                 "multigrid: level %d: mg-lone-bits = %d: needs mg-store=half and a number of "
+                 "multigrid: level %d: mg-smoother-bits = %d: needs mg-store=half and a number of "
                  "vectors of level %d that 8 divides (%d)",
-                 level, p->lone_bits, level - 1, n / 2);
+                 level, p->smoother_bits, level - 1, n / 2);
 }
 
 static qk_status_t check_blocks(const qk_geom_t *geom, int level, const int block[4],

@@ -17,7 +17,7 @@ static qk_status_t make_below(const qk_mg_making_t *m, int l, qk_err_t *err) {
   qk_mg_t *mg = m->mg;
   qk_mg_level_t *here = &mg->level[l], *next = &mg->level[l + 1];
   const qk_coarse_params_t coarse = {.store = mg->params.level[l + 1].store,
-                                     .eight = mg->params.level[l + 1].lone_bits == 8,
+                                     .eight = mg->params.level[l + 1].smoother_bits == 8,
                                      .exact = l + 2 < mg->nlevel,
                                      .together = qk_mg_together(mg, l),
                                      .twist =

@@ -45,7 +45,7 @@ static const row_t rows[] = {
     {"mg-iterations", COUNT, 1, LEVEL(iterations), 1, 1000},
     {"mg-tol", LIMIT, 1, LEVEL(tol), 0, 1},
     {"mg-store", PREC, 1, LEVEL(store), 0, 0},
-    {"mg-lone-bits", STEPS, 1, LEVEL(lone_bits), 8, 8},
+    {"mg-smoother-bits", STEPS, 1, LEVEL(smoother_bits), 8, 8},
     {"mg-twist", REAL, 1, LEVEL(twist), 0, 1000},
     {"mg-deflate", STEPS, -1, WHOLE(deflate), 1, QK_MG_DEFLATE_MAX},
     {"mg-whole", STEPS, -1, WHOLE(whole), 1, 1 << 20},

@@ -5,7 +5,7 @@
  * A value is one word, or words separated by commas for successive levels. The first word is for
  * level 0, or for level 1 (mg-iterations, mg-tol, mg-store). The last word holds for all further
  * levels (blocks need one word per level). The word "auto" keeps the default; counts of steps and
- * passes, mg-tol, mg-lone-bits and mg-deflate accept "none". Pure.
+ * passes, mg-tol, mg-smoother-bits and mg-deflate accept "none". Pure.
  */
 #ifndef QK_ENGINE_MG_TEXT_H
 #define QK_ENGINE_MG_TEXT_H

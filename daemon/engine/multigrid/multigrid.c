@@ -369,7 +369,7 @@ int64_t qk_mg_bytes(const qk_mg_t *mg) {
   for (int l = 0; l + 1 < mg->nlevel; l++) {
     const qk_mg_level_t *level = &mg->level[l];
     const qk_coarse_params_t p = {.store = mg->params.level[l + 1].store,
-                                  .eight = mg->params.level[l + 1].lone_bits == 8,
+                                  .eight = mg->params.level[l + 1].smoother_bits == 8,
                                   .twist = level[1].op ? level[1].op->twist : 0};
     if (level->null) bytes += (int64_t)level->null->bytes;
     if (level->down) bytes += (int64_t)level->dev.ops->transfer_bytes(&level->down->t);

@@ -50,7 +50,7 @@ typedef struct qk_mg_level_params {
   double tol; /* > 0: GCR also ends at this residual, for which the host has to wait; < 0: never */
   qk_prec_t store; /* matrices: QK_SINGLE or QK_HALF */
   /* Of matrices that smooth a right-hand side alone: 8; < 0: as stored. Not made with a twist. */
-  int lone_bits;
+  int smoother_bits;
   double twist; /* factor of the operator's twist on this level (not of level 0); 1 */
 } qk_mg_level_params_t;
 

@@ -9,8 +9,9 @@
  *   twist          P keeps chirality and is orthonormal, so A_c = H_c + i twist G5: matrices are
  *                  stored for both signs, and adjoints are those of the other sign
  *
- * Matrices are in single or half (params.store), Yhat also in eight bits (params.eight); fields of the operator are always single. With
- * `exact` the matrices are also kept in single, so that the next level is made of unrounded ones;
+ * Matrices are in single or half (params.store), Yhat in eight bits as well (params.eight); fields
+ * of the operator are always single. With `exact` the matrices are also kept in single, so that the
+ * next level is made of unrounded ones;
  * qk_coarse_drop_exact frees them. Memory during creation: three blocks of `together` columns of
  * the finer level in single, and the matrices in single; their bits do not depend on it. Where dev
  * has the whole lattice on every rank (geom.h) the ranks' products are gathered first, and what

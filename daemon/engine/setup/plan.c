@@ -279,7 +279,7 @@ static int flavours(const qk_plan_input_t *in) {
 static int64_t coarse_bytes(const qk_plan_input_t *in, const qk_geom_t *geom,
                             const qk_mg_level_params_t *p) {
   const qk_coarse_links_t links = {.prec = p->store, .n = geom->ncomp, .ndir = 8};
-  const bool eight = p->lone_bits == 8 && flavours(in) == 1;
+  const bool eight = p->smoother_bits == 8 && flavours(in) == 1;
   return flavours(in) *
              (matrices(in->ops, geom, p->store, 8) + 2 * matrices(in->ops, geom, p->store, 1)) +
          (eight ? (int64_t)in->ops->coarse_eight_bytes(&geom->lat, &links) : 0);

@@ -44,7 +44,7 @@ Test(mg_text, bad_values_change_nothing_and_are_named) {
       {"mg-tol", "nan"},         {"mg-omega", "2"},          {"mg-pre", "0"},
       {"mg-iterations", "1001"}, {"mg-post", "1,2,3,4,5,6"}, {"mg-graphs", "maybe"},
       {"mg-seed", "-1"},         {"mg-colour", "red"},       {"mg-seed", "99999999999999999999"},
-      {"mg-setup-vectors", "4"}, {"mg-lone-bits", "4"},      {"mg-lone-bits", "16"},
+      {"mg-setup-vectors", "4"}, {"mg-smoother-bits", "4"},  {"mg-smoother-bits", "16"},
   };
   for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
     qk_mg_params_t p = {0}, before = {0};
@@ -70,7 +70,7 @@ Test(mg_text, print_and_set_are_inverse) {
       {"mg-smoother", "mr,ca-gcr"},
       {"mg-omega", "0.85"},
       {"mg-tol", "none,0.25"},
-      {"mg-lone-bits", "8,none"},
+      {"mg-smoother-bits", "8,none"},
       {"mg-deflate", "none"},
       {"mg-whole", "none"},
       {"mg-graphs", "no"},
@@ -99,7 +99,7 @@ Test(mg_text, print_and_set_are_inverse) {
     cr_assert_eq(a->smoother.kind, b->smoother.kind);
     cr_assert_eq(a->smoother.omega, b->smoother.omega);
     cr_assert_eq(p.level[l + 1].tol, q.level[l + 1].tol);
-    cr_assert_eq(q.level[l + 1].lone_bits, l == 0 ? 8 : -1);
+    cr_assert_eq(q.level[l + 1].smoother_bits, l == 0 ? 8 : -1);
   }
   cr_assert_eq(p.level[0].setup_prec, q.level[0].setup_prec);
   cr_assert_eq(q.together, 16);
