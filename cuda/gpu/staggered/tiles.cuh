@@ -49,9 +49,7 @@ inline tiled_walk walk_in_tiles(const qk_lattice_t &lat, qk_subset_t parity, con
 QK_ANY site_pos site_in(const qk_lattice_t &lat, const tiled_walk &w, int n) {
   site_pos s = {};
   if (w.backwards) n = w.nwork - 1 - n;
-  QK_UNROLL
   for (int k = 0; k < 3; k++) {
-    QK_UNROLL
     for (int mu = 0; mu < 4; mu++) s.x[mu] += split_off(n, w.of[k][mu]) * w.step[k][mu];
     if (k == 0) s.parity = w.first + split_off(n, w.parities);
   }

@@ -240,8 +240,7 @@ static void end_part(qk_masses_t *m) {
         const qk_shifted_t *of = &all[k * m->params.nrhs + j];
         qk_mass_result_t *r = &m->result[k][j];
         r->iterations += of->iterations;
-        r->applications +=
-            of->refined + (of->iterations - of->refined + m->params.n - 1) / m->params.n;
+        r->applications += of->refined + (of->together + m->params.n - 1) / m->params.n;
       }
   }
   m->together += cost.shared;

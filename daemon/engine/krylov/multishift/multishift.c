@@ -164,7 +164,7 @@ static moves_t moves_of(qk_multishift_t *m, int n, int k, int j) {
     m->u[k][j] = next;
     alpha_old = alpha;
     beta_old = beta;
-    if (k == m->base) m->steps[j]++;
+    m->steps[k][j]++;
   }
   return to;
 }

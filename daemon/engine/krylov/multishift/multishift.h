@@ -61,7 +61,8 @@ typedef struct qk_multishift_params {
 typedef struct qk_shifted {
   qk_status_t status; /* OK, NOT_CONVERGED; NAN_INPUT: |b|^2 is not finite */
   double residual;    /* |b - (A + shift) x| / |b| in double; 0 for b = 0 */
-  int64_t iterations; /* of this column: together, and of its corrections */
+  int64_t iterations; /* until this shift was there, and of its corrections */
+  int64_t together;   /* of the column, for all shifts: those of the smallest one */
   int64_t refined;    /* of its corrections alone */
 } qk_shifted_t;
 

@@ -78,7 +78,7 @@ struct qk_multishift {
   qk_multishift_cost_t cost;
   double alpha_old[QK_MAX_RHS], beta_old[QK_MAX_RHS]; /* of the iteration before a step */
   double now[QK_MAX_RHS];                             /* |r|^2 behind it */
-  int64_t steps[QK_MAX_RHS];                          /* of each column, together */
+  int64_t steps[QK_SHIFTS_MAX][QK_MAX_RHS];           /* of each column, together */
   qk_shift_refine_t refine;
   qk_shifted_t result[QK_SHIFTS_MAX][QK_MAX_RHS];
 };

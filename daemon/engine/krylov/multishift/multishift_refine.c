@@ -104,7 +104,8 @@ static void settle(qk_multishift_t *m, int k, int j, double norm, int64_t refine
                                              : norm <= m->wanted[j] ? QK_OK
                                                                     : QK_NOT_CONVERGED,
                                    .residual = relative,
-                                   .iterations = m->steps[j] + refined,
+                                   .iterations = m->steps[k][j] + refined,
+                                   .together = m->steps[m->base][j],
                                    .refined = refined};
 }
 
