@@ -3,21 +3,11 @@ import itertools
 import os
 import sys
 
-from cli_case import DIMS, GAUGE, USAGE, Case, h5py, np, ref, tap
-from daemon import Daemon
+from cli_case import DIMS, USAGE, StaggeredCase, h5py, np, tap
 
 MASSES = '0.3', '0.05', '1.5'
 ORIGIN = 1, 2, 3, 5
 MESONS = {'pion': [15], 'a4': [7], 'a0': [0], 'rho': [1, 2, 4], 'rho_t': [9, 10, 12], 'a1': [14, 13, 11], 'b1': [3, 5, 6]}
-
-
-class Masses(Case):
-    def daemon(self, *args, action='staggered', mass='0.7', **kwargs):
-        return Daemon(self.quarkd, self.quarkctl, '--gauge=' + GAUGE, '--action=' + action, '--mass=' + mass, '--solver=cg', *args, **kwargs)
-
-    def off(self, x, b, mass):
-        op = ref.ACTIONS['staggered'](self.links, ref.ANTIPERIODIC, mass=mass)
-        return np.linalg.norm(b - op.apply(x)) / np.linalg.norm(b)
 
 
 def contents(path):
@@ -145,4 +135,4 @@ def what_cannot_be_is_refused(case):
         assert done.code != 0 and 'masses' in done.err and not os.path.exists(d.path('c_m0.1.h5')), done
 
 
-tap.run(Masses(*sys.argv[1:]))
+tap.run(StaggeredCase(*sys.argv[1:]))

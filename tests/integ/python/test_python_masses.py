@@ -2,21 +2,11 @@
 import asyncio
 import sys
 
-from cli_case import DIMS, GAUGE, Case, h5py, np, ref, tap
-from daemon import Daemon
+from cli_case import DIMS, StaggeredCase, h5py, np, tap
 import quarkd
 
 LATTICE = tuple(reversed(DIMS))
 MASSES = 0.3, 0.05, 1.5
-
-
-class Masses(Case):
-    def daemon(self, *args, action='staggered', mass='0.7', **kwargs):
-        return Daemon(self.quarkd, self.quarkctl, '--gauge=' + GAUGE, '--action=' + action, '--mass=' + mass, '--solver=cg', *args, **kwargs)
-
-    def off(self, x, b, mass):
-        op = ref.ACTIONS['staggered'](self.links, ref.ANTIPERIODIC, mass=mass)
-        return np.linalg.norm(b - op.apply(x)) / np.linalg.norm(b)
 
 
 def noise(n, dtype=complex):
@@ -127,4 +117,4 @@ def what_cannot_be_is_refused(case):
                 refused(lambda: quarkd.whole(field, 'even'), '4 spins, 3 colours', 'colour alone')
 
 
-tap.run(Masses(*sys.argv[1:]))
+tap.run(StaggeredCase(*sys.argv[1:]))

@@ -60,3 +60,15 @@ def write_sources(path, b, name='field', **attributes):
 def read_field(path):
     with h5py.File(path, 'r') as f:
         return f['field'][...]
+
+
+class StaggeredCase(Case):
+    """The same links with staggered fermions."""
+
+    def daemon(self, *args, action='staggered', mass='0.7', **kwargs):
+        return Daemon(self.quarkd, self.quarkctl, '--gauge=' + GAUGE, '--action=' + action, '--mass=' + mass, '--solver=cg', *args, **kwargs)
+
+    def off(self, x, b, mass):
+        """|b - M x| / |b|"""
+        op = ref.ACTIONS['staggered'](self.links, ref.ANTIPERIODIC, mass=mass)
+        return np.linalg.norm(b - op.apply(x)) / np.linalg.norm(b)
