@@ -125,8 +125,8 @@ fi
 tests=(test_kernels_hop test_kernels_hop_masks test_kernels_local test_kernels_diag_exp test_kernels_gauge test_kernels_blas test_kernels_multi
   test_kernels_columns test_kernels_vector_block test_kernels_coherent test_kernels_coarse_fields test_kernels_gcr test_kernels_cagcr test_kernels_ratios
   test_kernels_coarse test_kernels_transfer test_kernels_aggregates test_kernels_mg_setup
-  test_kernels_fifth test_kernels_stag test_kernels_smear test_kernels_fix test_kernels_paths test_kernels_project test_kernels_device
-  test_conformance_operators test_field test_halo test_smear test_fat_links test_staggered test_overlap test_overlap_system test_gaugefield test_gauge_fix test_evolve test_operator test_solver
+  test_kernels_fifth test_kernels_stag test_kernels_shift test_kernels_smear test_kernels_fix test_kernels_paths test_kernels_project test_kernels_device
+  test_conformance_operators test_field test_halo test_smear test_fat_links test_staggered test_overlap test_overlap_system test_overlap_masses test_gaugefield test_gauge_fix test_evolve test_operator test_solver
   test_engine_faults test_mg_faults
   test_smoother test_galerkin test_multigrid_setup test_cycle test_flavours test_doublet test_lanczos test_compressed test_laplacian test_projector test_mg_file test_mg_evolve test_setup test_plan
   test_mixed test_reference test_peers test_contract test_correlators test_chroma test_staggered_accuracy test_improved)
@@ -195,7 +195,7 @@ else
 fi
 if [ -n "$quarkd" ] && [ -n "$quark_engine" ] && [ -n "$quark_gauge" ] && [ -n "${QK_PYTHON:-}" ]; then
   service=("$quarkd" "$quark_engine" "$quark_gauge")
-  for name in staggered stopping; do
+  for name in staggered masses overlap stopping; do
     check "service: $name" "$QK_PYTHON" "$source_root/tests/integ/daemon/test_$name.py" "${service[@]}" 1
   done
   if [ "$gpus" -gt 1 ]; then
@@ -297,7 +297,7 @@ if [ -n "$sanitizer" ]; then
         --error-exitcode 9 "$path" --jobs 1 --filter "$suite/reads_ghosts_*_in_all_directions"
     fi
   done
-  for suite in coarse transfer aggregates vector_block coherent gcr cagcr ratios local diag_exp fifth project fix paths stag; do
+  for suite in coarse transfer aggregates vector_block coherent gcr cagcr ratios local diag_exp fifth project fix paths stag shift; do
     path=$(program test_kernels_$suite)
     if [ -n "$path" ]; then
       check "memcheck $suite" "$sanitizer" --target-processes all --tool memcheck --error-exitcode 9 \
