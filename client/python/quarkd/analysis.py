@@ -18,7 +18,7 @@ class Ensemble(Mapping[str, Samples]):
     """Real parts of correlators, by channel: [sample, momentum, t]. A sample is a configuration; several sources of one are averaged first.
 
     >>> from quarkd.correlator import Correlator, Correlators
-    >>> one = lambda a: Correlators({'pion': Correlator('pion', a * np.ones((1, 4), complex), ((0, 0, 0),), True)}, {'config': 'cfg%d' % (a // 2)})
+    >>> one = lambda a: Correlators({'pion': Correlator('pion', a * np.ones((1, 4), complex), ((0, 0, 0),), 'cosh')}, {'config': 'cfg%d' % (a // 2)})
     >>> e = Ensemble([one(1), one(2), one(3)])
     >>> e.configurations, e['pion'][:, 0, 0]
     (['cfg0', 'cfg1'], array([1. , 2.5]))
@@ -27,7 +27,7 @@ class Ensemble(Mapping[str, Samples]):
     def __init__(self, correlators: Sequence[Correlators]) -> None:
         if not correlators:
             raise ValueError('an ensemble of no correlators')
-        self._symmetric = {name: c.symmetric for name, c in correlators[0].items()}
+        self._form = {name: c.form for name, c in correlators[0].items()}
         self.momenta = next(iter(correlators[0].values())).momenta
         groups: Dict[Any, List[Correlators]] = {}
         for i, one in enumerate(correlators):
@@ -57,7 +57,7 @@ class Ensemble(Mapping[str, Samples]):
 
     def meff(self, name: str, form: Optional[str] = None) -> Tuple[NDArray[Any], NDArray[Any]]:
         """(value, error) of effective masses [momentum, t]; form as in Correlator.meff."""
-        chosen = form or ('cosh' if self._symmetric[name] else 'log')
+        chosen = form or self._form[name]
         return self.jackknife(name, lambda mean: contract.meff(mean, chosen))
 
     def to_gvar(self) -> Any:

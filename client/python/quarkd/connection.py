@@ -295,7 +295,7 @@ class Connection(Setups, Eigen, Perambulators):
         params, texts = term.params(dtype=dtype, nrhs=len(columns), smearing=smearing, **terms)
         made = ffi.new('quark_column_t[]', columns)
         params.source, params.column, params.keep = sources.KINDS[source.kind], made, keep
-        params.keep_ms = term.milliseconds('keep', keep_for)
+        params.keep_ms, params.smear.shift = term.milliseconds('keep', keep_for), source.shift
         name = ffi.new('char[]', os.fsencode(source.vectors))
         if source.vectors:
             params.vectors = name

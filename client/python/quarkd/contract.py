@@ -22,6 +22,9 @@ REST = ((0, 0, 0),)
 
 MESONS: Dict[str, Tuple[int, ...]] = {'pion': (15,), 'a4': (7,), 'a0': (0,), 'rho': (1, 2, 4), 'rho_t': (9, 10, 12), 'a1': (14, 13, 11),
                                       'b1': (3, 5, 6)}
+# Pions of staggered quarks by their taste: the spin, and a taste for each polarisation.
+TASTES: Dict[str, Tuple[int, Tuple[int, ...]]] = {'pioni5': (15, (14, 13, 11)), 'pionij': (7, (6, 5, 3)), 'pioni0': (15, (9, 10, 12)),
+                                                  'pioni': (7, (1, 2, 4)), 'pion0': (15, (8,)), 'pions': (7, (0,))}
 BARYONS = {'nucleon': (lib.QUARK_NUCLEON, 1), 'nucleon_minus': (lib.QUARK_NUCLEON, -1), 'delta': (lib.QUARK_DELTA, 1)}
 CORNER = 'nucleon_corner'  # of fields with colour alone
 NUMBERS = {lib.QUARK_MESON: 1, lib.QUARK_NUCLEON: 16, lib.QUARK_DELTA: 144, lib.QUARK_CORNER: 1}
@@ -42,7 +45,23 @@ class Channel:
 
     @property
     def symmetric(self) -> bool:
-        return self.name in MESONS
+        return self.name in MESONS or self.name in TASTES
+
+    def form(self, colour: bool) -> str:
+        """That of effective masses by `meff`. colour: of fields with colour alone, in which all but the pion have a partner that alternates in t."""
+        if not self.symmetric:
+            return 'log'
+        return 'smooth' if colour and self.name != 'pion' else 'cosh'
+
+    @property
+    def shifts(self) -> List[int]:
+        """Of mesons of fields with colour alone: the directions in which sources and sinks are shifted, bits 1, 2, 4, 8 for x, y, z, t."""
+        return [shift_of(raw) for raw in self.raw]
+
+
+def shift_of(raw: Raw) -> int:
+    kind, sink, source = raw
+    return sink ^ source if kind == lib.QUARK_MESON else 0
 
 
 def _meson_sign(n: int) -> int:
@@ -54,6 +73,9 @@ def _meson_sign(n: int) -> int:
 def _channel(word: str) -> Optional[Channel]:
     if word in MESONS:
         return Channel(word, lib.QUARK_MESON, _meson_sign(MESONS[word][0]), tuple((lib.QUARK_MESON, n, n) for n in MESONS[word]))
+    if word in TASTES:
+        spin, tastes = TASTES[word]
+        return Channel(word, lib.QUARK_MESON, 1 if spin == 15 else -1, tuple((lib.QUARK_MESON, spin, n) for n in tastes))
     if word in BARYONS:
         kind, parity = BARYONS[word]
         return Channel(word, kind, parity, ((kind, 0, 0),))
@@ -69,7 +91,8 @@ def _channel(word: str) -> Optional[Channel]:
 
 def channels(names: Union[str, Sequence[str]]) -> List[Channel]:
     """Channels by quarkctl's names: pion, a4, a0, rho, rho_t, a1, b1, nucleon, nucleon_minus, delta; all of these: "all"; of
-    fields with colour alone nucleon_corner; two gamma matrices as "g5-gxgt" or "15-9"; all 256 of them: "pairs". Repeated names count once. Errors: ValueError.
+    fields with colour alone nucleon_corner, and pions by their taste, pioni5, pionij, pioni0, pioni, pion0, pions, with pion and a4: "tastes";
+    two gamma matrices as "g5-gxgt" or "15-9"; all 256 of them: "pairs". Repeated names count once. Errors: ValueError.
 
     >>> [c.name for c in channels('pion, rho 15-9')]
     ['pion', 'rho', 'g5-gxgt']
@@ -80,13 +103,15 @@ def channels(names: Union[str, Sequence[str]]) -> List[Channel]:
         more = [word]
         if word == 'all':
             more = [*MESONS, *BARYONS]
+        elif word == 'tastes':
+            more = ['pion', 'a4', *TASTES]
         elif word == 'pairs':
             more = ['%d-%d' % (a, b) for a in range(16) for b in range(16)]
         for name in more:
             channel = _channel(name)
             if not channel:
                 raise ValueError('channel "%.40s": must be pion, a4, a0, rho, rho_t, a1, b1, nucleon, nucleon_minus, delta, nucleon_corner, '
-                                 'all, pairs, or two gamma matrices such as g5-gxgt or 15-9' % name)
+                                 'pioni5, pionij, pioni0, pioni, pion0, pions, tastes, all, pairs, or two gamma matrices such as g5-gxgt or 15-9' % name)
             found.setdefault(channel.name, channel)
     if not found:
         raise ValueError('no channel is named')

@@ -16,10 +16,11 @@ class Correlator:
 
     values   complex [momentum, t], t from the source
     momenta  the integers n of 2 pi n / L, in the order of values
+    form     that of effective masses, if none is given
     """
 
-    def __init__(self, name: str, values: NDArray[np.complex128], momenta: Tuple[Tuple[int, ...], ...], symmetric: bool) -> None:
-        self.name, self.values, self.momenta, self.symmetric = name, values, momenta, symmetric
+    def __init__(self, name: str, values: NDArray[np.complex128], momenta: Tuple[Tuple[int, ...], ...], form: str) -> None:
+        self.name, self.values, self.momenta, self.form = name, values, momenta, form
 
     def at(self, *momentum: int) -> NDArray[np.complex128]:
         """The correlator at a momentum, [t]. Errors: KeyError."""
@@ -33,8 +34,9 @@ class Correlator:
         return np.asarray(self.values, dtype)
 
     def meff(self, form: Optional[str] = None) -> NDArray[np.float64]:
-        """Effective masses [momentum, t] of the real part; form: "cosh", the default of mesons by name, "log" or "smooth" (contract.meff)."""
-        return contract.meff(self.values.real, form or ('cosh' if self.symmetric else 'log'))
+        """Effective masses [momentum, t] of the real part (contract.meff). form: None is "cosh" of mesons by name, "smooth" of those of staggered
+        fermions but the pion, and "log" of others."""
+        return contract.meff(self.values.real, form or self.form)
 
     def __repr__(self) -> str:
         return 'Correlator(%r, %d momenta, T = %d)' % (self.name, len(self.momenta), self.values.shape[-1])

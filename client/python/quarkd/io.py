@@ -259,7 +259,8 @@ def read_correlators(path: str) -> List[Correlators]:
                     piece = _own(f[config][quark], label, path)
                     about = {name: _plain(value) for name, value in piece.attrs.items()}
                     momenta = tuple(tuple(int(n) for n in p) for p in _own(piece, 'momenta', path)[...])
+                    colour = int(about.get('site_reals', 0)) == 6
                     names = contract.channels(str(about.get('channels', '')))
-                    found = {c.name: Correlator(c.name, _own(piece, c.name, path)[...], momenta, c.symmetric) for c in names}
+                    found = {c.name: Correlator(c.name, _own(piece, c.name, path)[...], momenta, c.form(colour)) for c in names}
                     pieces.append(Correlators(found, about))
     return pieces

@@ -137,7 +137,10 @@ class Propagator:
         """Correlators by quarkctl's names (contract.channels), computed by the daemon.
 
         anti: the propagator that becomes the antiquark of mesons and the other flavour of nucleons; None: this one.
-        sink: smearing of both at the sink. Errors: ValueError, RequestError (one of them is not kept any more).
+        sink: smearing of both at the sink.
+        Of staggered fermions mesons whose spin and taste differ in x, y or z ("tastes", "g5-gxgt") need a point source, and a solve of it
+        `shifted` for each set of directions, which is made here; links of shifts are those of the smearing at that end (without one at the sink, of that of the source).
+        Errors: ValueError, RequestError (one of them is not kept any more).
         """
         self._check_usual()
         wanted = contract.channels(channels)
@@ -145,33 +148,64 @@ class Propagator:
         if len(raw) > CONTRACTION_LIMITS['channels'] or not 1 <= len(at) <= CONTRACTION_LIMITS['momenta']:
             raise ValueError('%d contractions at %d momenta: must be at most 512, and 1 to 128' % (len(raw), len(at)))
         colour = self.report.colour_alone
-        if colour and any(c.kind not in (lib.QUARK_MESON, lib.QUARK_CORNER) for c in wanted):
-            raise ValueError('channels: fields with colour alone make local mesons, pion, a4, a0, rho, rho_t, a1, b1, and nucleon_corner')
-        if colour and any(sink != source for _, sink, source in raw):
-            raise ValueError('channels: two gamma matrices of fields with colour alone are spin and taste; where they differ, sources are shifted: by '
-                             'quarkctl correlator')
-        if not colour and any(c.kind == lib.QUARK_CORNER for c in wanted):
-            raise ValueError('channels: nucleon_corner is for fields with colour alone; nucleon is that of quarks with spin')
+        if colour:
+            self._check_colour(wanted)
+        elif any(c.kind == lib.QUARK_CORNER or c.name in contract.TASTES for c in wanted):
+            raise ValueError('channels: nucleon_corner and pions by taste are for fields with colour alone; nucleon and pion are those of quarks with spin')
         if any(len(p) != 3 for p in at):
             raise ValueError('momenta: must be triples of integers')
         if 'open' in self.report.setup['parameters'] and any(c.kind != lib.QUARK_MESON for c in wanted):
             raise ValueError('baryons are means over times before and after the source, which an open boundary makes different: mesons only')
-        numbers = self._contract(raw, at, anti, sink, patience)
+        if colour:
+            numbers = self._contract_shifts(raw, at, anti, sink, patience)
+        else:
+            numbers = self._contract(self, anti, raw, at, sink, patience)
         made = contract.evaluate(wanted, numbers, len(at), self.report.dims[3], self.report.phase)
-        found = {c.name: Correlator(c.name, made[c.name], tuple(at), c.symmetric) for c in wanted}
+        found = {c.name: Correlator(c.name, made[c.name], tuple(at), c.form(colour)) for c in wanted}
         return Correlators(found, self._about(wanted, sink))
 
-    def _contract(self, raw: List[contract.Raw], momenta: Sequence[Tuple[int, ...]], anti: Optional[Propagator], sink: Optional[Gauss],
-                  patience: Optional[float]) -> contract.Complex:
+    def _check_colour(self, wanted: Sequence[contract.Channel]) -> None:
+        if any(c.kind not in (lib.QUARK_MESON, lib.QUARK_CORNER) or max(c.shifts) > 7 for c in wanted):
+            raise ValueError('channels: fields with colour alone make local mesons, pion, a4, a0, rho, rho_t, a1, b1, those whose spin and taste differ in '
+                             'x, y or z, not in t (tastes, g5-gxgt), and nucleon_corner')
+        if self.source.kind != 'point' and any(any(c.shifts) for c in wanted):
+            raise ValueError('channels: tastes that are not local need a point source, not %s: of others each site would need a sign of its own' % self.source)
+
+    def _contract_shifts(self, raw: List[contract.Raw], momenta: Sequence[Tuple[int, ...]], anti: Optional[Propagator], sink: Optional[Gauss],
+                         patience: Optional[float]) -> contract.Complex:
+        """As `_contract`, of fields with colour alone: a contraction for each shift, with the solve that it needs."""
+        made: Dict[contract.Raw, contract.Complex] = {}
+        for shift in sorted({contract.shift_of(one) for one in raw}):
+            part = [one for one in raw if contract.shift_of(one) == shift]
+            shifted = self._shifted(shift) if shift else self
+            try:
+                numbers = self._contract(shifted, (anti or self) if shift else anti, part, momenta, sink, patience)
+            finally:
+                if shift:
+                    shifted.release()
+            made.update(zip(part, numbers.reshape(len(part), -1)))
+        return np.concatenate([made[one] for one in raw])
+
+    def _shifted(self, shift: int) -> Propagator:
+        source = self.source.shifted(''.join(mu for k, mu in enumerate('xyz') if shift >> k & 1))
+        terms = {name: self.terms[name] for name in ('tol', 'tol_abs', 'tol_hq', 'flavour', 'setup', 'normalisation')}
+        if self._kept is None:
+            return self.connection.propagator(source, dtype=self.dtype, **terms)
+        return self.connection.propagators(source, [self.report.setup['mass']], dtype=self.dtype, **terms)[0]
+
+    def _contract(self, quark: Propagator, anti: Optional[Propagator], raw: List[contract.Raw], momenta: Sequence[Tuple[int, ...]],
+                  sink: Optional[Gauss], patience: Optional[float]) -> contract.Complex:
         c = ffi.new('quark_contraction_t *')
         lib.quark_contraction_init(c)
-        c.request_a, c.request_b = self.request.number, anti.request.number if anti else 0
-        c.first_a, c.first_b = self.first, anti.first if anti else 0
+        c.request_a, c.request_b = quark.request.number, anti.request.number if anti else 0
+        c.first_a, c.first_b = quark.first, anti.first if anti else 0
         channel, momentum = ffi.new('quark_channel_t[]', raw), ffi.new('int32_t[][3]', list(momenta))
         c.nchannel, c.channel, c.nmomentum, c.momentum = len(raw), channel, len(momenta), momentum
         c.origin = list(self.origin)
         if sink:
             sink.fill(c.sink)
+        elif quark.source.shift and quark.source.smearing and quark.source.smearing.links:
+            quark.source.smearing.links.fill(c.sink)
         request = Request(self.request.handle, 1)
         try:
             request.submit(lib.quark_contract, c, self.connection.patience if patience is None else patience)

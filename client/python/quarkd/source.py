@@ -36,6 +36,7 @@ class Source:
     smearing: Optional[Gauss] = None
     vectors: str = ''                        # vector: the name, and which of them
     numbers: Tuple[int, ...] = ()
+    shift: int = 0                           # directions of `shifted`: bits 1, 2, 4 for x, y, z
 
     def smeared(self, smearing: Optional[Gauss] = None, *, width: Optional[float] = None, alpha: Optional[float] = None,
                 steps: Optional[int] = None, links: Optional[Links] = None) -> Source:
@@ -49,6 +50,17 @@ class Source:
                 raise ValueError('smeared: steps is missing')
             smearing = gauss(width=width, alpha=alpha, steps=steps, links=links)
         return replace(self, smearing=smearing)
+
+    def shifted(self, directions: str) -> Source:
+        """The same source of staggered fermions, moved by one site to both sides, with links, and halved, in each of these directions: mesons of
+        other tastes need it (docs/physics.md). Then it is smeared; links are those of the smearing. Errors: ValueError.
+
+        >>> point(0, 0, 0, 0).shifted('xz').shift
+        5
+        """
+        if len(set(directions)) != len(directions) or not set(directions) <= set('xyz'):
+            raise ValueError('shifted "%.20s": must be some of x, y and z, each once' % directions)
+        return replace(self, shift=sum(1 << 'xyz'.index(mu) for mu in directions))
 
     @property
     def is_noise(self) -> bool:

@@ -135,7 +135,7 @@ def detached_requests_outlive_their_process_and_are_taken_over_once(case):
 
 def correlators(values, config):
     """One set with a channel [1 momentum, t]."""
-    return quarkd.Correlators({'pion': quarkd.Correlator('pion', np.asarray(values, complex)[None], ((0, 0, 0),), True)}, {'config': config})
+    return quarkd.Correlators({'pion': quarkd.Correlator('pion', np.asarray(values, complex)[None], ((0, 0, 0),), 'cosh')}, {'config': config})
 
 
 @tap.test

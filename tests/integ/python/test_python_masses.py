@@ -101,6 +101,33 @@ def propagators_are_those_of_each_mass(case):
 
 
 @tap.test
+def tastes_are_those_of_quarkctl(case):
+    """Which the oracle judges: plain, with everything smeared, and of one of several masses."""
+    smeared = '--smear=gauss:0.2,3', '--smear-sink=gauss:0.1,2', '--smear-links=ape:0.5,2'
+    links = quarkd.ape(0.5, 2)
+    source = quarkd.point(1, 2, 3, 5)
+    with case.daemon() as d:
+        d.wait_listening()
+        with quarkd.connect(d.endpoint) as q:
+            for how, prop, sink in (((), q.propagator(source, tol=1e-12), None),
+                                    (smeared, q.propagator(source.smeared(alpha=0.2, steps=3, links=links), tol=1e-12), quarkd.gauss(alpha=0.1, steps=2, links=links)),
+                                    ((smeared[0], smeared[2]), q.propagator(source.smeared(alpha=0.2, steps=3, links=links), tol=1e-12), None),
+                                    (('--masses=0.05',), q.propagators(source, [0.3, 0.05], tol=1e-12)[1], None)):
+                out = d.path('c.h5')
+                assert d.ctl('correlator', '--source=point:1,2,3,5', '--channels=tastes,gx-gxgy,a0', '--tol=1e-12', *how, '--out', out).code == 0
+                [want] = quarkd.io.read_correlators(out if how != ('--masses=0.05',) else d.path('c_m0.05.h5'))
+                found = prop.correlator('tastes,gx-gxgy,a0', sink=sink)
+                assert list(found) == list(want) and len(found) == 10
+                for name, c in found.items():
+                    assert np.abs(c.values - want[name].values).max() < 1e-9 * np.abs(want[name].values).max(), (how, name)
+                    assert c.form == want[name].form == {'pion': 'cosh', 'gx-gxgy': 'log'}.get(name, 'smooth'), name
+    with case.daemon(action='wilson', mass='0.3') as d:
+        d.wait_listening()
+        with quarkd.connect(d.endpoint) as q:
+            refused(lambda: q.propagator(source, tol=1e-6).correlator('tastes'), 'colour alone')
+
+
+@tap.test
 def what_cannot_be_is_refused(case):
     b = noise(1)[0]
     with case.daemon() as d:
@@ -111,7 +138,9 @@ def what_cannot_be_is_refused(case):
             refused(lambda: q.solve(b, masses=[0.1, -2]), 'masses[1] = -2')
             refused(lambda: q.solve(b, masses=[0.1], tol_abs=1e-5), 'tol')
             refused(lambda: q.apply(b, masses=[0.1]), 'nothing is solved')
-            refused(lambda: q.propagator(quarkd.point(0, 0, 0, 0), tol=1e-6).correlator('g5-gx'), 'spin and taste')
+            refused(lambda: q.propagator(quarkd.point(0, 0, 0, 0), tol=1e-6).correlator('g5-gx'), 'not in t')
+            refused(lambda: q.propagator(quarkd.wall(0), tol=1e-6).correlator('tastes'), 'point source', 'wall:0')
+            refused(lambda: quarkd.point(0, 0, 0, 0).shifted('xt'), 'x, y and z')
             for field in b, np.zeros((2, 8, 6, 6, 6, 3)):
                 refused(lambda: quarkd.half(field, 'even'), '4 spins, 3 colours', 'colour alone')
                 refused(lambda: quarkd.whole(field, 'even'), '4 spins, 3 colours', 'colour alone')
