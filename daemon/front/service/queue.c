@@ -8,6 +8,7 @@
 #include "daemon/front/engines/cost.h"
 #include "daemon/front/job/due.h"
 #include "daemon/front/job/joined.h"
+#include "daemon/front/job/masses.h"
 #include "daemon/front/state/digest.h"
 
 /* ---- open work ------------------------------------------------------------------------------- */
@@ -129,6 +130,47 @@ void qk_queue_put_back(qk_service_t *service, qk_rhs_t *rhs) {
   qk_queue_push(service, rhs);
 }
 
+/* ---- uploads --------------------------------------------------------------------------------- */
+
+bool qk_queue_is_from_disk(const qk_service_t *service) {
+  return service->spool && service->settings->spool == QK_SPOOL_ALL;
+}
+
+/* One that is in the spool is in a list as long as the journal has not recorded that. */
+static bool waits_for_disk(const qk_service_t *service, const qk_rhs_t *rhs) {
+  return rhs->spooled ? !qk_link_alone(&rhs->save) : qk_queue_is_from_disk(service);
+}
+
+/* It has come, and is neither queued nor anywhere else on its way to the engine. */
+static bool is_to_be_queued(const qk_rhs_t *rhs) {
+  return rhs->state == QK_RHS_QUEUED && !qk_sched_item_waits(&rhs->queue);
+}
+
+/* Of several masses those that are solved together are queued together: by the last that comes, or
+ * that the disk has, or by the end of one that they waited for. */
+static void push_block(qk_service_t *service, const qk_rhs_t *rhs) {
+  qk_job_t *job = rhs->job;
+  if (qk_rhs_waits_for_block(rhs)) return;
+  for (int pass = 0; pass < 2; pass++)
+    for (uint32_t i = 0; i < job->nrhs; i++) {
+      qk_rhs_t *other = qk_masses_nth(job, i);
+      if (qk_rhs_block(other, 0) != qk_rhs_block(rhs, 0) || !is_to_be_queued(other)) continue;
+      if (pass == 0 && waits_for_disk(service, other)) return;
+      if (pass == 1) qk_queue_push(service, other);
+    }
+}
+
+void qk_queue_push_upload(qk_service_t *service, qk_rhs_t *rhs) {
+  if (rhs->job->nmass > 0)
+    push_block(service, rhs);
+  else if (is_to_be_queued(rhs) && !waits_for_disk(service, rhs))
+    qk_queue_push(service, rhs);
+}
+
+void qk_queue_left(qk_service_t *service, const qk_rhs_t *rhs) {
+  if (rhs->job->nmass > 0 && qk_job_is_upload(rhs->job)) push_block(service, rhs);
+}
+
 /* ---- want of shared memory ------------------------------------------------------------------- */
 
 enum { TRIES = 12 }; /* that one solution is given */
@@ -172,8 +214,10 @@ static void cancel_eigen(const qk_replica_t *replica, uint64_t serial) {
 void qk_queue_cancel(qk_service_t *service, qk_rhs_t *rhs, qk_status_t verdict, const char *text) {
   if (rhs->state >= QK_RHS_ENDED) return;
   if (rhs->state != QK_RHS_RUNNING) {
+    const bool queued = qk_sched_item_waits(&rhs->queue);
     unqueue(service, rhs);
     qk_queue_end(service, rhs, verdict, text);
+    if (!queued) qk_queue_left(service, rhs);
     if (is_quarantined(rhs)) qk_queue_settle(rhs); /* it has paid already */
     return;
   }

@@ -19,6 +19,13 @@ int qk_queue_running(const qk_service_t *service);
 
 /* ---- in and out ---- */
 void qk_queue_push(qk_service_t *service, qk_rhs_t *rhs);
+/* Whether uploads are solved once they are on the disk (--spool all). */
+bool qk_queue_is_from_disk(const qk_service_t *service);
+/* An upload is complete, or its record is on the disk: it is queued where nothing keeps it, with
+ * all that it is to be solved with; no effect on one that is queued already. */
+void qk_queue_push_upload(qk_service_t *service, qk_rhs_t *rhs);
+/* rhs has ended without ever being queued: what is to be solved with it waits for it no more. */
+void qk_queue_left(qk_service_t *service, const qk_rhs_t *rhs);
 /* The one that is next leaves the queue; quarantined have had their turn and paid for it. */
 void qk_queue_take(qk_service_t *service, qk_rhs_t *rhs);
 /* Into the queue again. */

@@ -10,7 +10,6 @@
 #include "daemon/base/log.h"
 #include "daemon/base/mem.h"
 #include "daemon/front/job/bricks.h"
-#include "daemon/front/job/masses.h"
 #include "daemon/front/service/fields.h"
 #include "daemon/front/service/queue.h"
 #include "daemon/front/storage/holes.h"
@@ -18,15 +17,11 @@
 static const double AGAIN = 5;   /* seconds until the spool is tried again */
 static const double REMIND = 60; /* seconds between lines of the log while nothing can be solved */
 
-static bool is_solved_from_disk(const qk_service_t *service) {
-  return service->spool && service->settings->spool == QK_SPOOL_ALL;
-}
-
 const char *qk_upload_trouble(const qk_service_t *service) {
   const char *trouble = qk_journal_trouble(service->journal);
   if (!trouble) trouble = qk_spool_trouble(service->spool);
   if (trouble) return trouble;
-  const bool waits = is_solved_from_disk(service) && service->jobs.unsaved > 0;
+  const bool waits = qk_queue_is_from_disk(service) && service->jobs.unsaved > 0;
   return waits && service->spool_trouble[0] ? service->spool_trouble : NULL;
 }
 
@@ -60,35 +55,11 @@ void qk_upload_init(qk_service_t *service) {
   qk_link_init(&service->unsynced);
 }
 
-/* With --spool all it is solved when it is on the disk. */
-static bool waits_for_disk(const qk_service_t *service, const qk_rhs_t *rhs) {
-  return is_solved_from_disk(service) && !rhs->spooled;
-}
-
-static void push(qk_service_t *service, qk_rhs_t *rhs) {
-  if (rhs->state == QK_RHS_QUEUED && !qk_sched_item_waits(&rhs->queue) &&
-      !waits_for_disk(service, rhs))
-    qk_queue_push(service, rhs);
-}
-
-/* Of several masses those that are solved together are queued together. */
-static void push_block(qk_service_t *service, qk_rhs_t *rhs) {
-  qk_job_t *job = rhs->job;
-  if (qk_rhs_waits_for_block(rhs)) return;
-  for (uint32_t i = 0; i < job->nrhs; i++) {
-    qk_rhs_t *other = qk_masses_nth(job, i);
-    if (other->state == QK_RHS_QUEUED && qk_rhs_block(other, 0) == qk_rhs_block(rhs, 0))
-      push(service, other);
-  }
-}
-
 void qk_upload_push(qk_service_t *service, qk_rhs_t *rhs) {
   if (rhs->job->field)
     qk_fields_check(service, rhs);
-  else if (rhs->job->nmass > 0)
-    push_block(service, rhs);
   else
-    push(service, rhs);
+    qk_queue_push_upload(service, rhs);
 }
 
 /* Not before a while is it tried again. */
@@ -121,7 +92,7 @@ bool qk_upload_release(qk_service_t *service) {
     qk_rhs_t *rhs = QK_HOLDER(service->unsynced.next, qk_rhs_t, save);
     if (!qk_marks_has_synced(rhs->job->entry.marks, rhs->noted)) break;
     qk_link_remove(&rhs->save);
-    qk_queue_push(service, rhs);
+    qk_upload_push(service, rhs);
     any = true;
   }
   return any;
@@ -183,7 +154,7 @@ void qk_upload_tick(qk_service_t *service, double now) {
   qk_spool_tick(service->spool, now);
   if (service->spool_at == 0 || now < service->spool_at) return;
   service->spool_at = now + AGAIN;
-  const bool waits = is_solved_from_disk(service) && !qk_link_alone(failed);
+  const bool waits = qk_queue_is_from_disk(service) && !qk_link_alone(failed);
   if (waits && now >= service->spool_remind_at) {
     qk_error("spool", "%s", service->spool_trouble);
     service->spool_remind_at = now + REMIND;
@@ -338,7 +309,10 @@ void qk_upload_arrived(qk_service_t *service, qk_session_t *session, qk_job_t *j
     qk_upload_push(service, ready);
     qk_upload_spool(service, ready);
   }
-  if (failed) qk_queue_ended(service, failed);
+  if (failed) {
+    qk_queue_ended(service, failed);
+    qk_queue_left(service, failed);
+  }
   /* a detached request goes on without its client, whose last chunks may still be on their way */
   if ((qk_job_raise_credit(job) || tell) && session)
     service->events->credit(service->events->arg, session, job);

@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+import time
 
 import tap
 
@@ -16,7 +17,7 @@ except (ImportError, OSError) as e:
     tap.skip_all(str(e))
 
 MASSES = 0.2, 0.05, 0.8, 0.1
-BAD_ARGUMENT, TOO_LARGE, UNSUPPORTED, NAN_INPUT = 100, 107, 108, 202
+BAD_ARGUMENT, TOO_LARGE, UNSUPPORTED, NAN_INPUT, CANCELLED = 100, 107, 108, 202, 203
 
 
 def points(n=3):
@@ -89,6 +90,41 @@ def extreme_sources_end_as_others_do(case):
         c.upload(accepted, [b, bad] * 2)
         for r in c.results(4):
             assert r.status == (0 if r.rhs % 2 == 0 else NAN_INPUT), r
+
+
+def upload_some(c, accepted, fields, which):
+    for i in which:
+        c.data.send(c.piece(accepted.request, i, fields[i].tobytes(), 0, fields[i].nbytes))
+
+
+@tap.test
+def uploads_on_the_disk_wait_for_their_block(case):
+    """What is on the disk before the last of its block is there is solved once, with it, whatever the journal is at then."""
+    b = [case.noise(k) for k in range(3)] * 2
+    for spool in 'waiting', 'all':
+        with State(case) as state, state.daemon('--slots', '2', '--spool', spool) as d, Client(d) as c:
+            for k in range(12):
+                accepted = c.submit(6, masses=MASSES[:2], tol=1e-6)
+                upload_some(c, accepted, b, range(5))
+                time.sleep(0.002 * k)
+                upload_some(c, accepted, b, [5])
+                check(case, fetch_all(c, 6), b[:3], 1e-6)
+            assert d.process.poll() is None
+
+
+@tap.test
+def who_ends_before_it_is_there_keeps_nobody_waiting(case):
+    """A right-hand side of a block that is cancelled in the middle of its upload: the others of the block are solved."""
+    b = [case.noise(k) for k in range(3)] * 2
+    with case.daemon() as d, Client(d) as c:
+        accepted = c.submit(6, masses=MASSES[:2], tol=1e-10)
+        upload_some(c, accepted, b, range(5))
+        time.sleep(0.3)
+        c.send(cancel=qk.Cancel(request=accepted.request, rhs=[5]))
+        for r in c.results(6):
+            assert r.status == (CANCELLED if r.rhs == 5 else 0), r
+            if r.rhs != 5:
+                assert case.residual(c.fetch(r), b[r.rhs], MASSES[r.rhs // 3]) < 1.01e-10, r
 
 
 @tap.test
