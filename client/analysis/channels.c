@@ -110,6 +110,12 @@ unsigned qk_channel_shift(const quark_channel_t *raw) {
   return raw->kind == QUARK_MESON ? raw->sink ^ raw->source : 0;
 }
 
+bool qk_channel_is_of_walls(const quark_channel_t *raw) {
+  enum { GT = 8, G5 = 15 };
+  return raw->kind != QUARK_MESON ||
+         (raw->sink == raw->source && (raw->sink == GT || raw->sink == G5));
+}
+
 /* ---- the list ---- */
 
 static uint32_t add_raw(qk_channels_t *c, quark_channel_t want) {

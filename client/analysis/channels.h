@@ -53,6 +53,10 @@ bool qk_channel_alternates(const char *name);
 /* By which the propagator of a meson of colour vectors is shifted at source and sink: bits 1, 2, 4
  * for x, y, z. Above 7: in t, too, which is not done. */
 unsigned qk_channel_shift(const quark_channel_t *raw);
+/* Of staggered fermions: whether a wall, which has the same number on all sites of its slice, makes
+ * it. Of mesons only those whose sign is the same on the whole slice, the pion and gt-gt: the mean
+ * over configurations of all others is zero. */
+bool qk_channel_is_of_walls(const quark_channel_t *raw);
 
 /* Complex numbers of all raw channels at one momentum and time. */
 int64_t qk_channels_numbers(const qk_channels_t *channels);

@@ -291,10 +291,10 @@ static int check_open(const ctl_measurement_t *what, const char *action) {
   return 0;
 }
 
-static bool shifts(const ctl_measurement_t *what) {
+static bool is_of_walls(const ctl_measurement_t *what) {
   for (uint32_t r = 0; r < what->channels->nraw; r++)
-    if (qk_channel_shift(&what->channels->raw[r])) return true;
-  return false;
+    if (!qk_channel_is_of_walls(&what->channels->raw[r])) return false;
+  return true;
 }
 
 /* What there is of colour vectors, and of them alone. */
@@ -319,9 +319,10 @@ static int check_colour(const ctl_measurement_t *what, const quark_report_t *rep
                    report->setup.name, report->setup.action);
     return EXIT_DATA;
   }
-  if (!colour || !shifts(what) || what->source.kind == QUARK_POINT) return 0;
-  ctl_complain("--source=%s: tastes that are not local need a point source: of a wall each site "
-               "would need a sign of its own",
+  if (!colour || what->source.kind == QUARK_POINT || is_of_walls(what)) return 0;
+  ctl_complain("--source=%s: of staggered fermions a wall makes the pion and nucleon_corner; all "
+               "other mesons average to zero, as each site would need a sign of its own: they need "
+               "a point source",
                what->text);
   return EXIT_DATA;
 }

@@ -58,6 +58,11 @@ class Channel:
         """Of mesons of fields with colour alone: the directions in which sources and sinks are shifted, bits 1, 2, 4, 8 for x, y, z, t."""
         return [shift_of(raw) for raw in self.raw]
 
+    @property
+    def is_of_walls(self) -> bool:
+        """Of fields with colour alone: whether a wall makes it: of mesons the pion and gt-gt, whose sign is the same on a whole time slice."""
+        return self.kind != lib.QUARK_MESON or all(raw[1] == raw[2] and raw[1] in (8, 15) for raw in self.raw)
+
 
 def shift_of(raw: Raw) -> int:
     kind, sink, source = raw

@@ -145,10 +145,10 @@ def free_tastes_have_one_energy(case):
 def what_is_not_there_is_refused(case):
     with case.daemon() as d:
         out = '--out=' + d.path('c.h5')
-        for source, channels, said in (('wall:0', 'pioni', 'need a point source'), ('point:0,0,0,0', 'g5-gx', 'not in t'), ('point:0,0,0,0', 'nucleon', 'colour alone')):
+        for source, channels, said in (('wall:0', 'pioni', 'need a point source'), ('wall:0', 'pion,rho', 'average to zero'), ('point:0,0,0,0', 'g5-gx', 'not in t'), ('point:0,0,0,0', 'nucleon', 'colour alone')):
             done = d.ctl('correlator', '--source=' + source, '--channels=' + channels, out)
             assert done.code == DATA and said in done.err, done
-        assert d.ctl('correlator', '--source=wall:0', '--channels=pion,a4', '--tol=1e-6', out).code == 0
+        assert d.ctl('correlator', '--source=wall:0', '--channels=pion,gt-gt,nucleon_corner', '--tol=1e-6', out).code == 0
         assert d.ctl('correlator', '--source=point:0,0,0,0', '--channels=taste', out).code == USAGE
     with case.daemon(action='wilson', mass='0.5') as d:
         done = d.ctl('correlator', '--source=point:0,0,0,0', '--channels=tastes', '--out=' + d.path('c.h5'))

@@ -139,7 +139,11 @@ def what_cannot_be_is_refused(case):
             refused(lambda: q.solve(b, masses=[0.1], tol_abs=1e-5), 'tol')
             refused(lambda: q.apply(b, masses=[0.1]), 'nothing is solved')
             refused(lambda: q.propagator(quarkd.point(0, 0, 0, 0), tol=1e-6).correlator('g5-gx'), 'not in t')
-            refused(lambda: q.propagator(quarkd.wall(0), tol=1e-6).correlator('tastes'), 'point source', 'wall:0')
+            wall = q.propagator(quarkd.wall(0), tol=1e-6)
+            refused(lambda: wall.correlator('tastes'), 'point source', 'wall:0')
+            refused(lambda: wall.correlator(['pion', 'rho']), 'average to zero', 'wall:0')
+            assert len(wall.correlator(['pion', 'nucleon_corner'])) == 2
+            assert len(q.propagator(quarkd.wall(0, (2, 0, 0)), tol=1e-6).correlator('rho', anti=wall)) == 1
             refused(lambda: quarkd.point(0, 0, 0, 0).shifted('xt'), 'x, y and z')
             for field in b, np.zeros((2, 8, 6, 6, 6, 3)):
                 refused(lambda: quarkd.half(field, 'even'), '4 spins, 3 colours', 'colour alone')

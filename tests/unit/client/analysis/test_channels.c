@@ -127,6 +127,14 @@ Test(channels, tastes_are_pions_of_colour_vectors) {
   qk_channels_fini(&none);
 }
 
+Test(channels, a_wall_makes_what_has_one_sign_on_a_time_slice) {
+  qk_channels_t good = parse("pion,8-8,nucleon_corner"), bad = parse("a4,a0,rho,rho_t,a1,b1,pions");
+  for (uint32_t r = 0; r < good.nraw; r++) cr_expect(qk_channel_is_of_walls(&good.raw[r]));
+  for (uint32_t r = 0; r < bad.nraw; r++) cr_expect(!qk_channel_is_of_walls(&bad.raw[r]), "%u", r);
+  qk_channels_fini(&good);
+  qk_channels_fini(&bad);
+}
+
 /* (1 + sign gt)/2 times a number, added to m. */
 static void add_projector(double sign, double complex factor, double complex m[16]) {
   for (int i = 0; i < 4; i++) {
