@@ -36,16 +36,17 @@ static const qk_config_row_t ROWS[] = {
     {"mass", QK_CONFIG_DOUBLE, AT(parameter.mass), NULL, 0, 0, "M", "bare quark mass m, above -4"},
     {"csw", QK_CONFIG_DOUBLE, AT(parameter.csw), NULL, 0, 0, "C",
      "clover coefficient; 0, or none, is the plain Wilson operator"},
-    {"fix-gauge", QK_CONFIG_STRING, AT(fix_text), "none", 0, 0, "none|landau|coulomb[:THETA]",
-     "bring the links to this gauge when they are read, for wall sources: until theta is at most "
-     "THETA (1e-12); see quark-gauge fix"},
+    {"fix-gauge", QK_CONFIG_STRING, AT(fix_text), "none", 0, 0, "GAUGE[:THETA]",
+     "bring the links to the gauge landau or coulomb when they are read, for wall sources: until "
+     "theta is at most THETA (1e-12); see quark-gauge fix; none: as they are"},
     {"boundary", QK_CONFIG_STRING, AT(boundary_text), "1,1,1,-1", 0, 0, "X,Y,Z,T",
      "boundary factor of each direction: 1, -1, or a phase such as 0.5pi; or periodic, "
      "antiperiodic"},
     {"", QK_CONFIG_GROUP, 0, NULL, 0, 0, NULL, "Solver"},
     {"solver", QK_CONFIG_CHOICE, AT(solver), "auto", 0, 0, QK_CHOICE_FORM(QK_SOLVERS),
      "mg: GCR preconditioned by multigrid; the others: a Krylov method alone; auto: mg if the "
-     "lattice allows it, else bicgstab"},
+     "lattice and the action allow it, else bicgstab, but cg of twisted mass, domain wall, overlap "
+     "and staggered fermions"},
     {"precision", QK_CONFIG_CHOICE, AT(precision), "single", 0, 0, QK_CHOICE_FORM(QK_PRECISIONS),
      "precision of the inner iteration"},
     {"slots", QK_CONFIG_INT, AT(slots), "0", 0, QK_SLOTS_MAX, "N",
