@@ -241,6 +241,9 @@ qk_status_t qk_job_check_contract(const Quark__Contract *contract, const qk_shap
                                   qk_err_t *err);
 /* kappa: of the setup's operator; 0: it has none, and no normalisation by it. */
 qk_status_t qk_job_check_kappa(const Quark__Submit *submit, double kappa, qk_err_t *err);
+/* boundary: factors of the setup's operator, which shifts of sources lack. */
+qk_status_t qk_job_check_shift(const Quark__Submit *submit, const double boundary[8],
+                               qk_err_t *err);
 qk_status_t qk_job_check_eigen(const Quark__Eigen *eigen, const qk_shape_t *shape, qk_err_t *err);
 qk_status_t qk_job_check_field(const Quark__FieldOpen *open, qk_err_t *err);
 /* Of its fields: that of the setup, or with five_d the slices of a fifth dimension. slices: of the

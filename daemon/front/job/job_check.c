@@ -326,6 +326,17 @@ qk_status_t qk_job_check_kappa(const Quark__Submit *s, double kappa, qk_err_t *e
       (int)s->normalisation);
 }
 
+qk_status_t qk_job_check_shift(const Quark__Submit *s, const double boundary[8], qk_err_t *err) {
+  const uint32_t shift = s->smear ? s->smear->shift : 0;
+  for (int mu = 0; mu < 3; mu++)
+    if ((shift >> mu & 1) && (boundary[2 * mu] != 1 || boundary[2 * mu + 1] != 0))
+      return qk_fail(err, QK_UNSUPPORTED,
+                     "smear: shift = %u: shifts take no boundary factor, and that of this setup in "
+                     "%c is not 1: what comes of them would depend on where the source is",
+                     shift, "xyz"[mu]);
+  return QK_OK;
+}
+
 /* ---- EIGEN --------------------------------------------------------------------------------- */
 
 qk_status_t qk_job_check_eigen(const Quark__Eigen *eigen, const qk_shape_t *shape, qk_err_t *err) {

@@ -201,6 +201,7 @@ qk_status_t qk_admit_submit(qk_service_t *service, qk_session_t *session,
   if (err->code == QK_OK) qk_job_check(submit, terms.shape, err);
   if (err->code == QK_OK) qk_job_check_action(submit, qk_values_action(&setup->settings.op), err);
   if (err->code == QK_OK) qk_job_check_kappa(submit, terms.kappa, err);
+  if (err->code == QK_OK) qk_job_check_shift(submit, setup->settings.boundary, err);
   const qk_shape_t shape =
       setup ? qk_job_shape(submit, terms.shape, terms.slices) : qk_shape_usual();
   const int64_t cost = err->code == QK_OK ? qk_job_cost(submit, &shape) : 0;

@@ -108,6 +108,11 @@ def kept_solutions_are_sources_and_are_contracted(case):
         r = c.contract(accepted.request, channel=pions, sink=qk.Smearing(alpha=0.1, steps=0, shift=1), expect='rejected')
         assert r.status == STATUS['BAD_ARGUMENT'] and 'sink: shift = 1' in r.text, r
         refused(c, 'BAD_ARGUMENT', 'smear: shift = 8 is outside 0 .. 7', smear=qk.Smearing(alpha=0, steps=0, shift=8))
+    with case.daemon('--boundary', '1,-1,1,-1', gauge=GAUGE) as d, Client(d) as c:
+        refused(c, 'UNSUPPORTED', 'smear: shift = 3: shifts take no boundary factor, and that of this setup in y', source=qk.SOURCE_POINT,
+                column=[qk.Column()], smear=qk.Smearing(alpha=0, steps=0, shift=3))
+        point(c, smear=qk.Smearing(alpha=0, steps=0, shift=5))
+        assert all(r.status == 0 for r in c.results(3))
     with case.daemon() as d, Client(d) as c:
         refused(c, 'UNSUPPORTED', 'smear: shift = 1: of fields with colour alone', smear=qk.Smearing(alpha=0, steps=0, shift=1))
 
