@@ -134,6 +134,7 @@ typedef struct run {
   const ctl_measurement_t *what;
   const qk_corrmeta_t *meta;
   ctl_progress_t *progress;
+  const char *setup; /* of all its requests, whatever becomes the default meanwhile */
   bool colour;
   int64_t n; /* columns of a mass */
   quark_column_t *column;
@@ -146,6 +147,14 @@ typedef struct run {
 static size_t raw_bytes(const run_t *run) {
   return (size_t)qk_channels_numbers(run->what->channels) * run->what->nmom *
          (size_t)run->meta->dims[3] * sizeof **run->raw;
+}
+
+/* Of the solves of its source. */
+static quark_params_t params_of(const run_t *run) {
+  quark_params_t params = run->what->params;
+  params.source = run->what->source.kind;
+  if (*run->setup) params.setup = run->setup;
+  return params;
 }
 
 static unsigned shift_of(const run_t *run, uint32_t raw) {
@@ -227,10 +236,9 @@ static int measure_shift(run_t *run, unsigned shift) {
   const ctl_measurement_t *what = run->what;
   const uint32_t masses = ctl_measurement_pieces(what);
   const size_t columns = (size_t)run->n * masses;
-  quark_params_t params = what->params;
+  quark_params_t params = params_of(run);
   uint64_t shifted = 0;
   int code = 0;
-  params.source = what->source.kind;
   params.smear.shift = shift;
   if (shift) {
     quark_result_t *result = calloc(columns, sizeof *result);
@@ -400,14 +408,14 @@ int ctl_measure(quark_connection_t *conn, const quark_report_t *report,
                .what = what,
                .meta = &meta,
                .progress = progress,
+               .setup = report->setup.name,
                .colour = qk_shape_is_colour(&shape),
                .begun = ctl_seconds()};
   ctl_measurement_describe(what, report, &meta);
   int code = check(what, report, meta.action);
   if (code == 0) code = ctl_columns(&what->source, what->text, report, &run.n, &run.column);
   if (code) return code;
-  quark_params_t params = what->params;
-  params.source = what->source.kind;
+  const quark_params_t params = params_of(&run);
   code = reserve(&run);
   if (code == 0)
     code = ctl_keep(conn, &params, run.n, run.column, run.begun + what->patience, progress,

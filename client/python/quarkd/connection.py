@@ -351,6 +351,7 @@ class Connection(Setups, Eigen, Perambulators):
         for i in range(request.nrhs):
             if request.results[i].code:
                 raise request.results[i].error('column')
+        terms['max_iter'] = more.get('max_iter', 10000)
         if not masses:
             return [Propagator(self, request, source, columns, report, dtype, terms)]
         kept = set(masses)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .connection import Connection
 
 CONTRACTION_LIMITS = {'channels': 512, 'momenta': 128}
+OPERATOR = ('action', 'parameters', 'mass', 'boundary', 'digest')  # of a setup in its report
 
 
 class Column:
@@ -84,6 +85,12 @@ class Propagator:
         """x, y, z, t of the source; 0 where it has no such coordinate."""
         first = self.source.through.source if self.source.through else self.source
         return first['x'], first['y'], first['z'], max(0, first['t'])
+
+    @property
+    def mass(self) -> Optional[float]:
+        """The quark mass that it was solved for; None where the action has none."""
+        value = self.report.setup['mass']
+        return float(value) if value is not None and value == value else None
 
     def _column(self, i: int) -> NDArray[Any]:
         array = self._arrays.get(i)
@@ -192,10 +199,17 @@ class Propagator:
 
     def _shifted(self, shift: int) -> Propagator:
         source = self.source.shifted(''.join(mu for k, mu in enumerate('xyz') if shift >> k & 1))
-        terms = {name: self.terms[name] for name in ('tol', 'tol_abs', 'tol_hq', 'flavour', 'setup', 'normalisation')}
+        terms = {name: self.terms[name] for name in ('tol', 'tol_abs', 'tol_hq', 'flavour', 'normalisation', 'max_iter')}
+        terms['setup'] = self.report.setup['name']  # another one may be the default now, or have that name
+        self.connection._reports.pop(terms['setup'], None)
         if self._kept is None:
-            return self.connection.propagator(source, dtype=self.dtype, **terms)
-        return self.connection.propagators(source, [self.report.setup['mass']], dtype=self.dtype, **terms)[0]
+            shifted = self.connection.propagator(source, dtype=self.dtype, **terms)
+        else:
+            shifted = self.connection.propagators(source, [self.report.setup['mass']], dtype=self.dtype, **terms)[0]
+        if any(shifted.report.setup[name] != self.report.setup[name] for name in OPERATOR):
+            shifted.release()
+            raise ValueError('channels: they need solves of shifted sources, but setup %s has another operator now' % self.report.setup['name'])
+        return shifted
 
     def _contract(self, quark: Propagator, anti: Optional[Propagator], raw: List[contract.Raw], momenta: Sequence[Tuple[int, ...]],
                   sink: Optional[Gauss], patience: Optional[float]) -> contract.Complex:

@@ -1,6 +1,7 @@
 """Several masses of staggered fermions in Python, judged by the oracle: test_python_masses.py QUARKD QUARKCTL QUARK_GAUGE QUARK_ENGINE EXAMPLE"""
 import asyncio
 import sys
+import time
 
 from cli_case import DIMS, StaggeredCase, h5py, np, tap
 import quarkd
@@ -125,6 +126,28 @@ def tastes_are_those_of_quarkctl(case):
         d.wait_listening()
         with quarkd.connect(d.endpoint) as q:
             refused(lambda: q.propagator(source, tol=1e-6).correlator('tastes'), 'colour alone')
+
+
+@tap.test
+def shifted_sources_are_solved_for_by_the_same_setup(case):
+    """Another default, or another operator of that name, is not mixed with the propagator."""
+    with case.daemon('--gauge-roots', '/') as d:
+        d.wait_listening()
+        with quarkd.connect(d.endpoint) as q:
+            prop, several = q.propagator(quarkd.point(0, 0, 0, 0), tol=1e-10), q.propagators(quarkd.point(0, 0, 0, 0), MASSES, tol=1e-10)
+            assert [p.mass for p in several] == list(MASSES)
+            before = [p.correlator('pioni5')['pioni5'].at(0, 0, 0) for p in (prop, several[1])]
+            q.load('heavy', mass=0.9)
+            q.make_default('heavy')
+            after = [p.correlator('pioni5')['pioni5'].at(0, 0, 0) for p in (prop, several[1])]
+            assert np.allclose(before, after, rtol=1e-12), (before, after)
+            heavy = q.propagator(quarkd.point(0, 0, 0, 0), tol=1e-6)
+            q.make_default('main')
+            q.drop('heavy')
+            while any(s.name == 'heavy' for s in q.setups()):
+                time.sleep(0.05)
+            q.load('heavy', mass=0.8)
+            refused(lambda: heavy.correlator('pioni5'), 'another operator')
 
 
 @tap.test
