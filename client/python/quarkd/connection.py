@@ -134,8 +134,8 @@ class Connection(Setups, Eigen, Perambulators):
         raise AssertionError('pauses ends')
 
     def _ready_elsewhere(self, name: str, patience: Optional[float]) -> Report:
-        if name not in self._reports:
-            self._wait_for(name, self.patience if patience is None else patience)
+        found, seen = self._wait_for(name, self.patience if patience is None else patience), self._reports.get(name)
+        if seen is None or not found.is_of(seen):  # dropped and loaded again, by whomever
             with Connection(self.endpoint, setup=name, local=False, **self._again) as other:
                 self._reports[name] = other.ready(None, patience)
         return self._reports[name]

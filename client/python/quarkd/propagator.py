@@ -201,7 +201,6 @@ class Propagator:
         source = self.source.shifted(''.join(mu for k, mu in enumerate('xyz') if shift >> k & 1))
         terms = {name: self.terms[name] for name in ('tol', 'tol_abs', 'tol_hq', 'flavour', 'normalisation', 'max_iter')}
         terms['setup'] = self.report.setup['name']  # another one may be the default now, or have that name
-        self.connection._reports.pop(terms['setup'], None)
         if self._kept is None:
             shifted = self.connection.propagator(source, dtype=self.dtype, **terms)
         else:

@@ -148,6 +148,11 @@ class Setup:
         return cls(d['name'], state_name(d['state']), d['is_default'], d['gauge'], d['action'], pairs(d['parameters']), tuple(d['dims']),
                    d['slots'], d['slots_busy'], d)
 
+    def is_of(self, report: Report) -> bool:
+        """Whether it still has the configuration and the operator that a report of it tells."""
+        return (self.action, self.parameters) == (report.setup['action'], report.setup['parameters']) and all(
+            self.everything[name] == report.setup[name] for name in ('gauge', 'digest', 'boundary', 'kappa'))
+
     def check(self) -> None:
         """Raises why the setup has failed, if it has."""
         if self.state == 'failed':

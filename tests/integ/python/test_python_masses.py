@@ -151,6 +151,20 @@ def shifted_sources_are_solved_for_by_the_same_setup(case):
 
 
 @tap.test
+def a_setup_that_another_client_loads_again_is_told_as_it_is(case):
+    with case.daemon('--gauge-roots', '/') as d:
+        d.wait_listening()
+        with quarkd.connect(d.endpoint) as q, quarkd.connect(d.endpoint) as other:
+            for mass in 0.9, 0.8:
+                other.load('heavy', mass=mass)
+                prop = q.propagator(quarkd.point(0, 0, 0, 0), setup='heavy', tol=1e-6)
+                assert prop.mass == mass and float(prop.report.setup['parameters']['mass']) == mass, (mass, prop.report)
+                other.drop('heavy')
+                while any(s.name == 'heavy' for s in other.setups()):
+                    time.sleep(0.05)
+
+
+@tap.test
 def what_cannot_be_is_refused(case):
     b = noise(1)[0]
     with case.daemon() as d:
