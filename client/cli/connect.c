@@ -1,9 +1,11 @@
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "client/cli/ctl.h"
+#include "proto/limits.h"
 
 enum { READY_SECONDS = 300, SEEK_SECONDS = 30, LOOK_MS = 200 };
 
@@ -60,6 +62,23 @@ static void print_not_ready(const quark_report_t *r) {
                  r->engine.last_error);
 }
 
+/* A setup that could not be loaded does not become ready by waiting. */
+static int explain_failed(quark_connection_t *conn, const quark_report_t *r) {
+  quark_setup_t setup[QK_SETUPS_MAX];
+  uint32_t count;
+  quark_error_t err;
+  if (quark_setup_list(conn, setup, QK_SETUPS_MAX, &count, &err) != QUARK_OK) return ctl_fail(&err);
+  for (uint32_t i = 0; i < count && i < QK_SETUPS_MAX; i++) {
+    const quark_setup_t *s = &setup[i];
+    if (s->state != QUARK_FAILED || strcmp(s->name, r->setup.name) != 0) continue;
+    ctl_complain("setup %s could not be loaded: %s (%s)", s->name, s->text,
+                 quark_code_name(s->code));
+    return s->code == QUARK_OK ? EXIT_DATA : ctl_exit_code(s->code);
+  }
+  print_not_ready(r);
+  return EXIT_AGAIN;
+}
+
 /* Rewrites one line of the terminal. */
 static void show_waiting(const quark_report_t *r) {
   fprintf(stderr, "\r\033[K%s", quark_state_name(r->state));
@@ -81,6 +100,7 @@ int ctl_report(const ctl_common_t *common, quark_connection_t *conn, bool any,
     if (terminal && !waits && waited > 0) fputs("\r\033[K", stderr);
     if (code != QUARK_OK) return ctl_fail(&err);
     if (!waits) return 0;
+    if (report->state == QUARK_FAILED) return explain_failed(conn, report);
     if (report->state == QUARK_DRAINING || waited >= patience || ctl_interrupted()) {
       print_not_ready(report);
       return EXIT_AGAIN;

@@ -129,6 +129,8 @@ class Connection(Setups, Eigen, Perambulators):
             report = self.status()
             if report.state == 'ready':
                 return report
+            if report.state == 'failed' and self.setup_name is not None:
+                self._wait_for(self.setup_name, 0)  # says why
             if time.monotonic() >= give_up:
                 raise errors.make(lib.QUARK_TIMEOUT, 'the daemon is not ready: %s %s' % (report.state, report.engine['last_error']))
         raise AssertionError('pauses ends')

@@ -182,6 +182,8 @@ def bad_gauge_files_are_refused_while_the_old_setup_serves(case):
                 assert done.code == DATA and '(%s)' % fault in done.err and done.out == '', (fault, done)
                 (bad,) = [s for s in d.ctl('status', '--json').json['setups'] if s['name'] == 'next']
                 assert bad['state'] == 'failed' and bad['error'] == fault and bad['text'] in done.err, bad
+            done = d.ctl('propagator', '--setup=next', '--source=point:0,0,0,0', '--out', d.path('none.h5'))
+            assert done.code == DATA and 'setup next could not be loaded: ' + bad['text'] in done.err, (bad, done)
             for file in ('missing', '../one.lime', '/etc/passwd'):
                 done = d.ctl('load', 'next', '--gauge', file)
                 assert done.code == DATA and 'there is no such file below' in done.err, done

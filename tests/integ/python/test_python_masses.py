@@ -162,6 +162,9 @@ def a_setup_that_another_client_loads_again_is_told_as_it_is(case):
                 other.drop('heavy')
                 while any(s.name == 'heavy' for s in other.setups()):
                     time.sleep(0.05)
+            refused(lambda: q.load('bad', mass=0.5, solver='cg', deflate=4000), 'at most')
+            for ask in (lambda: q.propagator(quarkd.point(0, 0, 0, 0), setup='bad')), (lambda: quarkd.connect(d.endpoint, setup='bad').ready()):
+                refused(ask, 'bad', 'at most')
 
 
 @tap.test
