@@ -100,6 +100,10 @@ typedef struct qk_hop_args {
    * each face padded to a multiple of 8. */
   qk_spinor_t ghost[4][2];
   qk_turns_t turns;
+  /* Of fields in half: sums may be rounded to 16 bits, too, which is enough for a smoother. The GPU
+   * does it for blocks, one parity, links of 18 reals, a hop without dagger and no z, on sites that
+   * read no ghosts, with real phases and all hops; everything else is computed as ever. */
+  int32_t rough;
 } qk_hop_args_t;
 
 /* Fills the send buffers that a neighbour reads as ghosts. to[mu][0] goes to the rank behind (its

@@ -1,6 +1,7 @@
 #include "cuda/tuning.h"
 
 const qk_tuning_t qk_tuning_cpu = {.narrow = QK_SINGLE,
+                                   .sums = QK_SINGLE,
                                    .nvec = 24,
                                    .setup_iterations = 50,
                                    .setup_passes = -1,
@@ -13,6 +14,7 @@ const qk_tuning_t qk_tuning_cpu = {.narrow = QK_SINGLE,
                                    .whole = -1};
 
 const qk_tuning_t qk_tuning_gpu = {.narrow = QK_HALF,
+                                   .sums = QK_HALF,
                                    .nvec = 32,
                                    .ntest = 64,
                                    .setup_iterations = 100,

@@ -14,6 +14,7 @@ extern "C" {
 
 typedef struct qk_tuning {
   qk_prec_t narrow;        /* of level 0 and of all matrices: half where 16 bits gain */
+  qk_prec_t sums;          /* of the hops that smooth level 0, where that is half */
   int nvec;                /* null vectors of a level */
   int ntest;               /* they are condensed from so many; 0: from nvec */
   int setup_iterations;    /* of their relaxation */

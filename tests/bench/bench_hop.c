@@ -28,6 +28,7 @@ typedef struct bench {
   double copy_rate; /* bytes a second, read and written */
   double seconds;   /* time to spend on one line */
   bool json;
+  bool rough; /* qk_hop_args_t.rough */
 } bench_t;
 
 typedef struct line {
@@ -196,7 +197,8 @@ static void run_line(const bench_t *b, const line_t *l) {
   qk_spinor_t middle = l->even_odd ? field(b, l, QK_ODD) : (qk_spinor_t){0};
   fill_noise(b, &in);
 
-  qk_hop_args_t a = {.lat = b->lat, .out_parity = QK_FULL, .links = links, .diag = diag};
+  qk_hop_args_t a = {
+      .lat = b->lat, .out_parity = QK_FULL, .links = links, .diag = diag, .rough = b->rough};
   for (int mu = 0; mu < 4; mu++) a.phase[mu][0] = mu == 3 ? -1 : 1;
   hop_job_t job = {.passes = 1};
   if (l->even_odd) {
@@ -288,9 +290,11 @@ static void set_lattice(bench_t *b, const int dims[4]) {
 
 static const char usage[] =
     "usage: bench_hop [--backend cpu|cuda|auto] [--dims XxYxZxT] [--precision double,single,half]\n"
-    "                 [--reals 18,12,8] [--nrhs 1,8,16] [--op M,Mhat] [--seconds S] [--json]\n"
+    "                 [--reals 18,12,8] [--nrhs 1,8,16] [--op M,Mhat] [--seconds S] [--rough]\n"
+    "                 [--json]\n"
     "Default: cpu on 16x16x16x16, or 32x32x32x64 for cuda; all precisions, reals 12, nrhs "
-    "1,8,16.\n";
+    "1,8,16.\n"
+    "--rough: sums of Mhat on blocks in half may be rounded to 16 bits, as smoothers have them.\n";
 
 typedef struct options {
   const char *backend, *precs, *ops;
@@ -301,8 +305,9 @@ typedef struct options {
 /* -1, or what to exit with. */
 static int parse(int argc, char **argv, options_t *o, bench_t *b) {
   static const struct option options[] = {
-      {"backend", 1, 0, 'b'}, {"dims", 1, 0, 'd'}, {"precision", 1, 0, 'p'}, {"reals", 1, 0, 'r'},
-      {"nrhs", 1, 0, 'n'},    {"op", 1, 0, 'o'},   {"seconds", 1, 0, 's'},   {"json", 0, 0, 'j'},
+      {"backend", 1, 0, 'b'}, {"dims", 1, 0, 'd'}, {"precision", 1, 0, 'p'},
+      {"reals", 1, 0, 'r'},   {"nrhs", 1, 0, 'n'}, {"op", 1, 0, 'o'},
+      {"seconds", 1, 0, 's'}, {"json", 0, 0, 'j'}, {"rough", 0, 0, 'R'},
       {"help", 0, 0, 'h'},    {0, 0, 0, 0}};
   int *d = o->dims, c;
   bool right = true;
@@ -330,6 +335,9 @@ static int parse(int argc, char **argv, options_t *o, bench_t *b) {
       break;
     case 'j':
       b->json = true;
+      break;
+    case 'R':
+      b->rough = true;
       break;
     case 'h':
       fputs(usage, stdout);
