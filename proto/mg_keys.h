@@ -25,6 +25,8 @@
   X(SMOOTHER_BLOCKS, "mg-smoother-blocks", "XxYxZxT,...", "size of a block of schwarz")            \
   X(SMOOTHER_PRECISION, "mg-smoother-precision", "single|half",                                    \
     "precision of the smoother on level 0")                                                        \
+  X(SMOOTHER_SUMS, "mg-smoother-sums", "single|half",                                              \
+    "precision in which a smoother in half adds the neighbours of a site on level 0")              \
   X(PRE, "mg-pre", "N,...", "smoothing steps before the coarse correction, or none")               \
   X(POST, "mg-post", "N,...", "smoothing steps after the coarse correction, or none")              \
   X(ITERATIONS, "mg-iterations", "N,...", "iterations of GCR on each level but the first")         \

@@ -46,6 +46,7 @@ void qk_eo_pass(qk_operator_t *op, const qk_eo_pass_t *p, qk_spinor_t out, qk_sp
                         .c_z = p->c_z,
                         .c_x = p->c_x,
                         .c_y = p->c_y,
+                        .rough = op->rough,
                         .minus = p->local ? NULL : e->flavours.minus,
                         .links = parts->links[out.prec],
                         .diag = p->local     ? *p->local

@@ -37,11 +37,13 @@ static qk_status_t create_level(qk_cycle_t *c, int l, qk_err_t *err) {
   v->mg = &c->mg->level[l];
   v->prec = l == 0 ? v->params->smoother_prec : QK_SINGLE;
   const qk_device_t *dev = &v->mg->dev;
+  qk_smoother_params_t smoother = v->params->smoother;
   qk_status_t status = QK_OK;
   if (l > 0) status = qk_comm_agree(device(c)->geom->comm, create_solver(dev, c->nrhs, v), err);
   if (status || l == c->nlevel - 1) return status;
-  status = qk_smoother_create(v->mg->op, v->mg->work, &v->params->smoother, v->prec, c->nrhs,
-                              &v->smoother, err);
+  smoother.exact = l == 0 && !qk_prec_scaled(v->params->smoother_sums);
+  status =
+      qk_smoother_create(v->mg->op, v->mg->work, &smoother, v->prec, c->nrhs, &v->smoother, err);
   if (!status) qk_smoother_set_polynomial(v->smoother, &v->mg->polynomial);
   return status;
 }

@@ -87,6 +87,8 @@ static void complete_upper(int level, int nlevel, const qk_tuning_t *t, qk_mg_le
   default_int(&p->pre, -1);
   default_int(&p->post, level == 0 ? 8 : t->post);
   default_prec(&p->smoother_prec, level == 0 ? t->narrow : QK_SINGLE);
+  default_prec(&p->smoother_sums,
+               level == 0 && qk_prec_scaled(p->smoother_prec) ? t->sums : QK_SINGLE);
   if (p->smoother.kind == QK_SMOOTHER_AUTO)
     p->smoother.kind = level == 0 ? QK_SMOOTHER_POLYNOMIAL : QK_SMOOTHER_CAGCR;
   default_real(&p->smoother.omega, 0.85);
@@ -138,12 +140,27 @@ static qk_status_t check_blocks(const qk_geom_t *geom, int level, const int bloc
   return QK_OK;
 }
 
+static qk_status_t check_sums(int level, const qk_tuning_t *t, const qk_mg_level_params_t *p,
+                              qk_err_t *err) {
+  const qk_status_t status = check_prec("mg-smoother-sums", level, p->smoother_sums, err);
+  if (status || p->smoother_sums == QK_SINGLE) return status;
+  if (t->sums == QK_SINGLE)
+    return qk_fail(err, QK_BAD_ARGUMENT,
+                   "multigrid: level %d: mg-smoother-sums = half: on a GPU only", level);
+  if (level == 0 && qk_prec_scaled(p->smoother_prec)) return QK_OK;
+  return qk_fail(err, QK_BAD_ARGUMENT,
+                 "multigrid: level %d: mg-smoother-sums = half: needs level 0 and "
+                 "mg-smoother-precision=half",
+                 level);
+}
+
 /* What depends on the lattice and on the level; the limits of values are those of mg_text.c. */
-static qk_status_t check_upper(const qk_geom_t *geom, int level, const qk_mg_level_params_t *p,
-                               qk_err_t *err) {
+static qk_status_t check_upper(const qk_geom_t *geom, int level, const qk_tuning_t *t,
+                               const qk_mg_level_params_t *p, qk_err_t *err) {
   qk_status_t status = check_prec("setup precision", level, p->setup_prec, err);
   if (status) return status;
   status = check_prec("smoother precision", level, p->smoother_prec, err);
+  status = status ? status : check_sums(level, t, p, err);
   if (status) return status;
   if (level > 0 && (qk_prec_scaled(p->setup_prec) || qk_prec_scaled(p->smoother_prec)))
     return qk_fail(err, QK_BAD_ARGUMENT, "multigrid: level %d: half precision is for level 0",
@@ -244,7 +261,7 @@ qk_status_t qk_mg_params_complete(const qk_geom_t *geom, const qk_tuning_t *tuni
     complete_upper(l, p.nlevel, tuning, &p.level[l]);
     const int n = 2 * p.level[l].nvec;
     complete_lower(l + 2 == p.nlevel, p.deflate > 0, n, tuning, &p.level[l + 1]);
-    status = check_upper(&level[l], l, &p.level[l], err);
+    status = check_upper(&level[l], l, tuning, &p.level[l], err);
     status = status ? status : check_lower(l + 1, n, tuning, &p.level[l + 1], err);
     if (status) return status;
   }

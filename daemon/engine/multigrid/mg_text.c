@@ -40,6 +40,7 @@ static const row_t rows[] = {
     {"mg-omega", REAL, 0, LEVEL(smoother.omega), 0, 2},
     {"mg-smoother-blocks", BLOCK, 0, LEVEL(smoother.block), 1, 1024},
     {"mg-smoother-precision", PREC, -1, FINEST(smoother_prec), 0, 0},
+    {"mg-smoother-sums", PREC, -1, FINEST(smoother_sums), 0, 0},
     {"mg-pre", STEPS, 0, LEVEL(pre), 1, 100},
     {"mg-post", STEPS, 0, LEVEL(post), 1, 100},
     {"mg-iterations", COUNT, 1, LEVEL(iterations), 1, 1000},

@@ -45,6 +45,7 @@ typedef struct qk_mg_level_params {
   qk_smoother_params_t smoother;
   int pre, post;           /* steps; < 0: none */
   qk_prec_t smoother_prec; /* level 0: QK_SINGLE or QK_HALF; below: single */
+  qk_prec_t smoother_sums; /* of its hops in half: QK_SINGLE or QK_HALF, for blocks on a GPU */
   /* how this level is solved when a finer one asks (not of level 0) */
   int iterations; /* of GCR at most; 1 on all levels but the last: V-cycle */
   double tol; /* > 0: GCR also ends at this residual, for which the host has to wait; < 0: never */

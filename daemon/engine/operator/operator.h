@@ -191,7 +191,8 @@ struct qk_operator {
    * nobody looks at it. NULL: the least that there is. A right-hand side's result depends on its
    * own alone. Only operators that are `inexact` look at it. */
   const double *accuracy;
-  bool rough;   /* applications may be by rounder matrices, if there are any: those of a smoother */
+  /* Applications may be by rounder matrices or sums, if there are any: those of a smoother. */
+  bool rough;
   bool inexact; /* made by an iteration of its own: an application costs hundreds of others */
   /* M M^+ as the Mhat of an operator of its own, hermitian and positive, which belongs to this one:
    * its solution y gives x = M^+ y. For plain CG, where an application of it costs less than those

@@ -170,13 +170,18 @@ qk_status_t qk_smoother_learn(qk_smoother_t *s, qk_learning_t *to) {
   return to ? qk_scalars_init(&s->products, s->dev, PAIRS, s->nrhs) : QK_OK;
 }
 
+static void set_rough(qk_operator_t *op, bool rough) {
+  op->rough = rough;
+  if (op->base) op->base->rough = rough;
+}
+
 void qk_smoother_run(qk_smoother_t *s, qk_field_t *x, qk_field_t *r, int steps, bool x_zero,
                      bool last) {
   if (s->learning && last && steps > 0) qk_smoother_sample(s, r, steps);
   if (x_zero && (steps < 1 || !s->kind->sets_x))
     qk_dev_blas(s->dev, QK_BLAS_ZERO, (qk_blas_args_t){.f = {x->v}});
   if (steps < 1) return;
-  s->op->rough = true;
+  set_rough(s->op, !s->params.exact);
   s->kind->run(s, x, r, steps, x_zero, last);
-  s->op->rough = false;
+  set_rough(s->op, false);
 }

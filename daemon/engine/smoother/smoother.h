@@ -35,6 +35,7 @@ typedef struct qk_smoother_params {
   qk_smoother_kind_t kind;
   double omega; /* mr, schwarz: relaxation, 0 .. 2; 0: default 0.85 */
   int block[4]; /* schwarz: extents that divide the local lattice */
+  bool exact;   /* without what op->rough allows (operator.h) */
 } qk_smoother_params_t;
 
 /* x = sum_j c_j (1 - Mhat)^j r, j = 0 .. n-1; n = 0: not known. */

@@ -35,6 +35,7 @@ static const struct {
     {"mg-setup-iterations", FINEST, ALWAYS, true, "25 50 100 200 400"},
     {"mg-setup-passes", FINEST, ALWAYS, true, "none 1 2 4"},
     {"mg-smoother-precision", ALL, ALWAYS, false, "single half"},
+    {"mg-smoother-sums", ALL, ALWAYS, false, "single half"},
     {"mg-levels", ALL, ALWAYS, true, "2 3 4"},
 };
 enum { NTABLE = sizeof table / sizeof table[0] };
@@ -127,6 +128,7 @@ static void forget(const qk_tune_axis_t *axis, qk_mg_params_t *params) {
   const bool blocks = strcmp(axis->key, "mg-blocks") == 0;
   if (strcmp(axis->key, "mg-vectors") == 0) params->level[axis->level].ntest = 0;
   if (strcmp(axis->key, "mg-test-vectors") == 0) params->level[axis->level].setup_passes = 0;
+  if (strcmp(axis->key, "mg-smoother-precision") == 0) params->level[0].smoother_sums = 0;
   if (levels) params->deflate = 0;
   for (int l = 0; l < QK_MG_LEVELS_MAX; l++) {
     qk_mg_level_params_t *p = &params->level[l];

@@ -24,7 +24,7 @@ static qk_mg_params_t of_setup(const qk_mg_params_t *params) {
     level->pre = level->post = level->iterations = 0;
     level->tol = 0;
     level->smoother = (qk_smoother_params_t){0};
-    level->smoother_prec = QK_DOUBLE;
+    level->smoother_prec = level->smoother_sums = QK_DOUBLE;
   }
   return p;
 }

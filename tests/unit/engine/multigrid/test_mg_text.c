@@ -45,6 +45,7 @@ Test(mg_text, bad_values_change_nothing_and_are_named) {
       {"mg-iterations", "1001"}, {"mg-post", "1,2,3,4,5,6"}, {"mg-graphs", "maybe"},
       {"mg-seed", "-1"},         {"mg-colour", "red"},       {"mg-seed", "99999999999999999999"},
       {"mg-setup-vectors", "4"}, {"mg-smoother-bits", "4"},  {"mg-smoother-bits", "16"},
+      {"mg-smoother-sums", "8"},
   };
   for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
     qk_mg_params_t p = {0}, before = {0};
@@ -71,6 +72,7 @@ Test(mg_text, print_and_set_are_inverse) {
       {"mg-omega", "0.85"},
       {"mg-tol", "none,0.25"},
       {"mg-smoother-bits", "8,none"},
+      {"mg-smoother-sums", "half"},
       {"mg-deflate", "none"},
       {"mg-whole", "none"},
       {"mg-graphs", "no"},
@@ -102,6 +104,7 @@ Test(mg_text, print_and_set_are_inverse) {
     cr_assert_eq(q.level[l + 1].smoother_bits, l == 0 ? 8 : -1);
   }
   cr_assert_eq(p.level[0].setup_prec, q.level[0].setup_prec);
+  cr_assert_eq(q.level[0].smoother_sums, QK_HALF);
   cr_assert_eq(q.together, 16);
   cr_assert_eq(p.deflate, q.deflate);
   cr_assert_eq(p.no_graphs, q.no_graphs);

@@ -73,6 +73,8 @@ Test(mg_params, completion_is_final_and_knows_the_backend) {
     cr_expect(p.level[1].setup_prec == QK_SINGLE);
     cr_expect(p.whole == (gpu ? 1024 : -1), "cores are shared by ranks, devices are not");
     cr_expect(p.level[1].store == (gpu ? QK_HALF : QK_SINGLE));
+    cr_expect(p.level[0].smoother_sums == (gpu ? QK_HALF : QK_SINGLE));
+    cr_expect(p.level[1].smoother_sums == QK_SINGLE);
     cr_expect(p.level[1].smoother_bits == (gpu ? 8 : -1) && p.level[2].smoother_bits == -1);
     again = p;
     cr_assert(qk_mg_params_complete(&g, gpu ? &qk_tuning_gpu : &qk_tuning_cpu, &again, NULL) ==
@@ -87,6 +89,9 @@ Test(mg_params, completion_is_final_and_knows_the_backend) {
   qk_mg_params_t stored = {.level = {[1] = {.store = QK_SINGLE}}};
   cr_assert(qk_mg_params_complete(&g, &qk_tuning_gpu, &stored, NULL) == QK_OK);
   cr_expect_eq(stored.level[1].smoother_bits, -1, "bytes are made of 16-bit matrices");
+  qk_mg_params_t single = {.level = {{.smoother_prec = QK_SINGLE}}};
+  cr_assert(qk_mg_params_complete(&g, &qk_tuning_gpu, &single, NULL) == QK_OK);
+  cr_expect_eq(single.level[0].smoother_sums, QK_SINGLE, "half alone is added in half");
   cr_expect(p.nlevel == 2 && p.level[0].pre == -1 && p.level[0].nvec == 32 && p.level[0].post > 0);
   qk_comm_destroy(comm);
 }
@@ -157,6 +162,8 @@ Test(mg_params, what_does_not_fit_is_refused) {
   refused(&g, (qk_mg_params_t){.level = {[1] = {.iterations = -1}}}, "iterations = -1");
   refused(&g, (qk_mg_params_t){.level = {[1] = {.smoother_bits = 8}}},
           "mg-smoother-bits = 8: on a GPU only");
+  refused(&g, (qk_mg_params_t){.level = {{.smoother_sums = QK_HALF}}},
+          "mg-smoother-sums = half: on a GPU only");
   refused(&g, (qk_mg_params_t){.level = {[1] = {.iterations = 1001}}},
           "level 1: mg-iterations = 1001: a whole number from 1 to 1000");
   refused(&g, (qk_mg_params_t){.level = {[1] = {.tol = 1}}}, "tol = 1");
