@@ -314,6 +314,41 @@ Test(smoother, leaves_the_bits_of_a_column_alone_whatever_stands_beside) {
   rig_close(&rig);
 }
 
+/* ---- rougher arithmetic ---- */
+
+static const qk_operator_ops_t *watched_ops;
+static bool was_rough;
+
+static qk_status_t watched(qk_operator_t *op, qk_field_t *out, const qk_field_t *in, bool dagger,
+                           const qk_field_t *x) {
+  was_rough = op->rough;
+  return watched_ops->apply_system(op, out, in, dagger, x);
+}
+
+Test(smoother, lets_the_operator_round_unless_it_is_exact) {
+  qk_rig_t rig;
+  open_rig(&rig);
+  watched_ops = rig.op->ops;
+  qk_operator_ops_t ops = *watched_ops;
+  ops.apply_system = watched;
+  rig.op->ops = &ops;
+  qk_field_t *x = even_field(&rig, QK_SINGLE, 1), *r = even_field(&rig, QK_SINGLE, 1);
+  for (int exact = 0; exact < 2; exact++) {
+    const qk_smoother_params_t params = {.kind = QK_SMOOTHER_MR, .exact = exact};
+    qk_smoother_t *s = NULL;
+    rig_must(qk_smoother_create(rig.op, rig.work, &params, QK_SINGLE, 1, &s, NULL), "smoother",
+             NULL);
+    fill(&rig, r, (uint64_t[]){1});
+    run(s, x, r, 1, true);
+    cr_expect(was_rough == !exact && !rig.op->rough, "exact: %d", exact);
+    qk_smoother_destroy(s);
+  }
+  rig.op->ops = watched_ops;
+  qk_field_destroy(r);
+  qk_field_destroy(x);
+  rig_close(&rig);
+}
+
 Test(smoother, zero_stays_zero) {
   qk_rig_t rig;
   open_rig(&rig);
