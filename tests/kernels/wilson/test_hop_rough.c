@@ -57,7 +57,7 @@ static void fill(const kit_t *kit, const fields_t *f, int nrhs, int most, bool z
   double complex *v = kit_vector(kit);
   for (int k = 0; k < OUT; k++)
     for (int rhs = 0; rhs < nrhs; rhs++) {
-      kit_random(kit, (uint64_t)(100 * k + rhs + 1), v);
+      kit_random(kit, 100 * (uint64_t)k + (uint64_t)rhs + 1, v);
       for (int64_t n = 0; n < kit->volume; n++) {
         const int power = most > 0 ? (int)((n * 7 + rhs * 5) % (2 * most + 1)) - most : 0;
         for (int c = 0; c < 12; c++)
@@ -160,7 +160,7 @@ static void expect_call(const call_t *c, int most, bool zeros, double bound) {
 
 /* On random links, with the inverse clover term in both precisions. */
 static call_t open_call(kit_t *kit, const int dims[4], int nrhs) {
-  kit_open_random(kit, dims, 0.5, (uint64_t)(dims[0] + dims[3]));
+  kit_open_random(kit, dims, 0.5, (uint64_t)dims[0] + (uint64_t)dims[3]);
   call_t c = {.kit = kit, .phase = antiperiodic, .nrhs = nrhs, .c_hop = 1, .on_sum = true};
   c.diag[0] = kit_diag(kit, 1.3, 4.2, true, QK_HALF);
   c.diag[1] = kit_diag(kit, 1.3, 4.2, true, QK_DOUBLE);
