@@ -171,8 +171,10 @@ typedef struct qk_gauss_args {
   X(CG_XR, 4, 2, 1,                                                                                \
     "f0 += ratio(c0,c1) f2, f1 -= ratio(c0,c1) f3, r0 = |f1|^2  (f0 x, f1 r, f2 p, f3 Ap)")        \
   X(CG_P, 2, 2, 0, "f0 = f1 + ratio(c0,c1) f0                           (f0 p, f1 r)")             \
+  X(CG_XP, 3, 3, 0,                                                                                \
+    "f0 += ratio(c0,c1) f1, f1 = f2 + ratio(c2,c0) f1          (f0 x, f1 p, f2 r)")                \
   X(CG_R, 3, 2, 1,                                                                                 \
-    "f0 = f1 - ratio(c0,c1) f2, r0 = |f0|^2                    (f0 next r, f1 r, f2 Ap)")          \
+    "f0 = f1 - ratio(c0,c1) f2, r0 = |f0|^2    (f0 next r, f1 r, which may be f0, f2 Ap)")         \
   X(GCR_XR, 4, 2, 1,                                                                               \
     "f0 += ratio(c0,c1) f2, f1 -= ratio(c0,c1) f3, r0 = |f1|^2 (f0 x, f1 r, f2 z, f3 w)")          \
   X(MR_XR, 3, 3, 0,                                                                                \
@@ -267,7 +269,7 @@ typedef struct qk_site_ratios_args {
  * RHS number rhs to rhs + n - 1 of the block, n up to QK_RHS_TOGETHER: those whose numbers stand
  * beside each other cost little more than one of them.
  * wire: of each RHS, device memory at a multiple of 16 bytes, [t][z][y][x][spin][colour] of the
- * local lattice, complex float or double; of colour vectors, which fields of 4 components are,
+ * local lattice, complex float or double; of colour vectors, which fields of 3 components are,
  * [t][z][y][x][colour], and `basis` is not looked at.
  * basis: 4x4 complex matrix row by row, applied to the spin index on the way
  * (field = basis * wire for import, wire = basis * field for export), then times `factor`.
@@ -304,7 +306,7 @@ typedef struct qk_rhs_copy_args {
  *          when site[3] >= 0. The bits are Philox4x32-10 of key = seed and counter = (global
  *          lexicographic site, component group), so they depend on neither ranks nor backend.
  *          spin, colour >= 0 restrict ("dilute") the noise to that component; < 0: all.
- *          Of colour vectors spin is 0 (< 0: likewise); their fourth component stays 0.
+ *          Of colour vectors spin is 0 (< 0: likewise).
  *   HELD   what the RHS holds, on every site or on one time slice, spin and colour as for noise
  * Noise and HELD with t_every > 0: on the time slices site[3], site[3] + t_every, ... Everything
  * but POINT is multiplied by exp(i 2 pi sum_j mom[j] x_j / L_j), |mom[j]| < L_j;
@@ -337,7 +339,6 @@ typedef struct qk_noise_args {
   qk_spinor_t field;
   int32_t rhs;
   uint64_t seed;
-  int32_t colour; /* colour vectors: the fourth of their 4 components is 0 */
 } qk_noise_args_t;
 
 /* ---- contractions: sums over each local time slice of phase times an object of propagators ------

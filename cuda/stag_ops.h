@@ -2,9 +2,8 @@
  * stag_ops.h: arguments of the entries for staggered fermions: the hop of colour vectors over fat
  * and long links, its halo, and its links. Included by ops.h.
  *
- * Colour vectors are spinor fields of 4 complex components, of which the last one is always 0, so
- * that tiles are whole pieces of 16 bytes. All run on queue 0. Not collective. Errors: those of
- * ops.h.
+ * Colour vectors are spinor fields of 3 complex components. All run on queue 0. Not collective.
+ * Errors: those of ops.h.
  */
 #ifndef QK_CUDA_STAG_OPS_H
 #define QK_CUDA_STAG_OPS_H
@@ -52,6 +51,8 @@ static inline size_t qk_stag_behind_bytes(const qk_lattice_t *lat, qk_prec_t pre
  * coordinate) and ahead ([1]): 3 of them, or 1 without long links. For QK_FULL out_parity those of
  * even input sites first, then the odd ones; sites by slice and face index, each face padded to a
  * multiple of 8. Not read where block[mu] is not 0.
+ * red: [nrhs][2], the real part of (x, out) on this rank, and 0 or what rounding leaves of the
+ * other part. Then c_x is not 0, c_y is 0, and x is not out.
  * Work: 570 flop a site, 1146 with long links.
  */
 typedef struct qk_stag_args {
@@ -64,6 +65,8 @@ typedef struct qk_stag_args {
   qk_spinor_t in, x, y, out;
   qk_spinor_t ghost[4][2];
   qk_turns_t turns;
+  double *red;         /* NULL: not wanted */
+  const uint8_t *mask; /* device bytes [nrhs] for red alone; NULL for all ones */
 } qk_stag_args_t;
 
 /* Fills the send buffers that a neighbour reads as ghosts: the first `depth` slices of direction mu

@@ -78,8 +78,13 @@ typedef struct qk_lattice {
   int32_t global[4]; /* global extents */
 } qk_lattice_t;
 
-/* Components of a site of colour vectors as they are stored: three and a zero. */
-enum { QK_COLOUR_COMPONENTS = 4 };
+/* Components of a site of colour vectors. */
+enum { QK_COLOUR_COMPONENTS = 3 };
+
+/* Whether fields have tiles for so many components a site. */
+static inline int qk_ncomp_fits(int ncomp) {
+  return ncomp == QK_COLOUR_COMPONENTS || (ncomp >= 4 && ncomp % 4 == 0);
+}
 
 /* n complex components a site: 12 for spinors, 6 for half-spinors in ghosts, QK_COLOUR_COMPONENTS
  * for colour vectors, 2 * nvec on coarse levels. */

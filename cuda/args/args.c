@@ -28,7 +28,8 @@ const char *qk_args_misfit(const qk_spinor_t *f, char text[QK_ARGS_TEXT]) {
   if (qk_prec_scaled(f->prec) && f->ncomp != 12 && f->ncomp != QK_COLOUR_COMPONENTS)
     return WRONG("ncomp = %d: 12 or %d with prec = %d", f->ncomp, QK_COLOUR_COMPONENTS,
                  (int)f->prec);
-  if (f->ncomp < 4 || f->ncomp % 4 != 0) return WRONG("ncomp = %d: a multiple of 4", f->ncomp);
+  if (!qk_ncomp_fits(f->ncomp))
+    return WRONG("ncomp = %d: a multiple of 4 or %d", f->ncomp, QK_COLOUR_COMPONENTS);
   if (f->nrhs < 1 || f->nrhs > QK_COLUMNS_MAX)
     return WRONG("nrhs = %d: 1 to %d", f->nrhs, QK_COLUMNS_MAX);
   if (f->inner < 0 || (f->inner > 1 && f->nsites % f->inner != 0))
@@ -50,8 +51,8 @@ static qk_status_t spinor(qk_ops_ctx_t *ctx, const char *call, int i, const qk_s
 
 /* For methods that colour vectors do not have. */
 static qk_status_t not_colours(qk_ops_ctx_t *ctx, const char *call, const qk_spinor_t *f) {
-  if (qk_prec_scaled(f->prec) && f->ncomp != 12)
-    return BAD("%s: ncomp = %d: 12 with prec = %d", call, f->ncomp, (int)f->prec);
+  if (f->ncomp == QK_COLOUR_COMPONENTS)
+    return BAD("%s: ncomp = %d: not for colour vectors", call, f->ncomp);
   return QK_OK;
 }
 
@@ -298,8 +299,6 @@ qk_status_t qk_args_noise(qk_ops_ctx_t *ctx, const qk_noise_args_t *args) {
   if (f->subset != QK_FULL || f->nsites != 2 * (int64_t)args->lat.vcb)
     return BAD("noise: subset, nsites = %d, %lld: %d, %lld", (int)f->subset, (long long)f->nsites,
                QK_FULL, 2 * (long long)args->lat.vcb);
-  if (args->colour && f->ncomp != QK_COLOUR_COMPONENTS)
-    return BAD("noise: ncomp = %d: %d of colour vectors", f->ncomp, QK_COLOUR_COMPONENTS);
   if (args->rhs < -1 || args->rhs >= f->nrhs)
     return BAD("noise: rhs = %d: -1 to %d", args->rhs, f->nrhs - 1);
   return QK_OK;

@@ -36,7 +36,7 @@ const char *qk_block_misfit(const qk_spinor_t *f, int ncomp) {
   if (f->inner != 0 && f->inner != 1) return "block: inner must be 0 or 1, one vector a RHS";
   if (f->ncomp != ncomp)
     return ncomp == 12 ? "block: spinors have 12 components"
-                       : "block: colour vectors have 4 components";
+                       : "block: colour vectors have 3 components";
   if (f->nsites * (f->ntile > 0 ? f->ntile * QK_TILE : 1) > UINT32_MAX)
     return "block: over 2^32 - 1 lanes";
   if ((unsigned)f->prec >= QK_PRECS) return "block: prec is no precision";

@@ -2,7 +2,7 @@
  * blas.h: the body of block BLAS: one tile (CPU) or one lane of it (GPU) of the fields of a call.
  *
  * A launcher walks over "rows": a row is N reals of a site (tiles of 8 RHS) or of 8 sites (tiles of
- * one RHS), and has ntile tiles. N is 24, a whole spinor, in half, or 8, a whole colour vector; in
+ * one RHS), and has ntile tiles. N is 6 of colour vectors, and 24, a whole spinor, in half; in
  * double and single spinors of any size are cut to 8 reals (on the CPU to 24 where that can be): a
  * tile of n reals is n / N tiles of N. A lane is read in parts of part_size reals, one memory
  * access each on the GPU, so that few values are alive at a time; half fields are kept whole until
@@ -17,15 +17,15 @@
 
 namespace QK_NS {
 
-/* N that does for all fields but half, and N on the GPU but for colour vectors in half. */
-constexpr int sub_reals = 8;
+/* N that does for all fields but half and colour vectors, N of those,
+ * and N on the GPU but for them. */
+constexpr int sub_reals = 8, vector_reals = 2 * QK_COLOUR_COMPONENTS;
 template <class S> constexpr int row_reals = storage<S>::scaled ? 24 : sub_reals;
 
 /* What body returns for N as a std::integral_constant; f: of the kind of the fields of a call, of
  * which one is stored as S. */
 template <class S, class F> auto with_row_reals(const qk_spinor_t &f, const F &body) {
-  if constexpr (storage<S>::scaled)
-    if (f.ncomp == QK_COLOUR_COMPONENTS) return body(std::integral_constant<int, sub_reals>{});
+  if (f.ncomp == QK_COLOUR_COMPONENTS) return body(std::integral_constant<int, vector_reals>{});
   return body(std::integral_constant<int, row_reals<S>>{});
 }
 
@@ -198,11 +198,11 @@ template <class S> QK_HD void add_square(const cx<lanes<S>> &z, double unit, lan
   sum = sum + re * re + im * im;
 }
 
-/* at: of the first of nsub tiles of 8 reals that the spinor is cut into. */
-template <class S>
+/* at: of the first of nsub tiles of N reals that the spinor is cut into. */
+template <class S, int N>
 QK_HD site_squares squares_at(const spinor<S> &r, const spinor<S> &x, spot at, int nsub,
                               double unit) {
-  constexpr int N = sub_reals, P = part_size<S, N>;
+  constexpr int P = part_size<S, N>;
   site_squares sum = {};
   for (int sub = 0; sub < nsub; sub++) {
     QK_UNROLL_PARTS
@@ -230,18 +230,19 @@ QK_HD void add_site(double r2, double x2, double &ratios, double &zeros) {
 
 /* Adds the spinors of a whole tile (CPU) or one lane of it (GPU) to (ratios, zeros). tile: among
  * those of whole spinors. */
-template <class S>
+template <class S, int N>
 QK_HD void add_ratios(const spinor<S> &r, const spinor<S> &x, spot of, int nsub,
                       cx<lanes<double>> &sum) {
   const spot at = {of.tile * nsub, of.lane};
-  const site_squares plain = squares_at<S>(r, x, at, nsub, 1);
+  const site_squares plain = squares_at<S, N>(r, x, at, nsub, 1);
 #ifdef __CUDACC__
-  const site_squares s = plain.x < ratio_small ? squares_at<S>(r, x, at, nsub, ratio_lift) : plain;
+  const site_squares s =
+      plain.x < ratio_small ? squares_at<S, N>(r, x, at, nsub, ratio_lift) : plain;
   add_site(s.r, s.x, sum.re, sum.im);
 #else
   bool small[QK_TILE], any = false;
   for (int l = 0; l < QK_TILE; l++) any |= small[l] = plain.x[l] < ratio_small;
-  const site_squares lifted = any ? squares_at<S>(r, x, at, nsub, ratio_lift) : plain;
+  const site_squares lifted = any ? squares_at<S, N>(r, x, at, nsub, ratio_lift) : plain;
   for (int l = 0; l < QK_TILE; l++) {
     const site_squares &s = small[l] ? lifted : plain;
     double ratios = sum.re[l], zeros = sum.im[l];

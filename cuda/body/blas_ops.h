@@ -152,6 +152,17 @@ struct op_CG_P : op_shape<2, 2, 0, 3, 1, 1> {
   QK_APPLY { f[0] = f[1] + k[0] * f[0]; }
 };
 
+struct op_CG_XP : op_shape<3, 3, 0, 7, 3, 2> {
+  QK_PREPARE {
+    k[0] = ratio(c[0], c[1]);
+    k[1] = ratio(c[2], c[0]);
+  }
+  QK_APPLY {
+    f[0] = f[0] + k[0] * f[1];
+    f[1] = f[2] + k[1] * f[1];
+  }
+};
+
 struct op_CG_R : op_shape<3, 2, 1, 6, 1, 1> {
   QK_PREPARE { k[0] = ratio(c[0], c[1]); }
   QK_APPLY {

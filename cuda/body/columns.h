@@ -21,9 +21,6 @@
 
 namespace QK_NS {
 
-/* Components of a site on the wire. */
-template <int N> constexpr int wire_components = N == QK_COLOUR_COMPONENTS ? 3 : N;
-
 /* Calls body with the number of components of the field as a constant. */
 template <class F> void with_components(const qk_spinor_t &f, const F &body) {
   if (f.ncomp == QK_COLOUR_COMPONENTS)
@@ -68,24 +65,24 @@ template <int N> QK_HD float take_scale(float *v) {
   return top < least ? 0 : top;
 }
 
-/* A tile is made of pieces of eight reals a site, as far as a multiple of eight goes. */
-enum { QK_COLUMN_PIECE = 8 };
+/* A tile is made of pieces of eight reals a site, that of colour vectors is one of six. */
+template <int N> constexpr int column_piece = N == QK_COLOUR_COMPONENTS ? 6 : 8;
 
-/* Piece k of a lane, without the scale of half precision. */
-template <class S> QK_HD void load_eight(const S *tile, int k, int lane, real<S> *v) {
-  const S *p = tile + k * (QK_TILE * QK_COLUMN_PIECE);
+/* Piece k, of P reals, of a lane, without the scale of half precision. */
+template <int P, class S> QK_HD void load_reals(const S *tile, int k, int lane, real<S> *v) {
+  const S *p = tile + k * (QK_TILE * P);
 #ifdef __CUDACC__
-  load_lane<S, QK_COLUMN_PIECE>(p, lane, v);
+  load_lane<S, P>(p, lane, v);
 #else
-  for (int c = 0; c < QK_COLUMN_PIECE; c++) v[c] = widen(p[c * QK_TILE + lane]);
+  for (int c = 0; c < P; c++) v[c] = widen(p[c * QK_TILE + lane]);
 #endif
 }
-template <class S> QK_HD void store_eight(S *tile, int k, int lane, const real<S> *v) {
-  S *p = tile + k * (QK_TILE * QK_COLUMN_PIECE);
+template <int P, class S> QK_HD void store_reals(S *tile, int k, int lane, const real<S> *v) {
+  S *p = tile + k * (QK_TILE * P);
 #ifdef __CUDACC__
-  store_lane<S, QK_COLUMN_PIECE>(p, lane, v);
+  store_lane<S, P>(p, lane, v);
 #else
-  for (int c = 0; c < QK_COLUMN_PIECE; c++) narrow(v[c], p[c * QK_TILE + lane]);
+  for (int c = 0; c < P; c++) narrow(v[c], p[c * QK_TILE + lane]);
 #endif
 }
 
@@ -93,21 +90,21 @@ template <int N, class S> QK_HD void load_one(const spinor<S> &f, spot at, doubl
   const S *p = f.data + at.tile * (QK_TILE * 2 * N);
   double scale = 1;
   if constexpr (storage<S>::scaled) scale = f.scale[at.tile * QK_TILE + at.lane];
+  constexpr int P = column_piece<N>;
   real<S> w[2 * N];
   QK_UNROLL
-  for (int k = 0; k < 2 * N / QK_COLUMN_PIECE; k++)
-    load_eight(p, k, at.lane, w + k * QK_COLUMN_PIECE);
+  for (int k = 0; k < 2 * N / P; k++) load_reals<P>(p, k, at.lane, w + k * P);
   for (int c = 0; c < 2 * N; c++) v[c] = scale * (double)w[c];
 }
 
 template <int N, class S> QK_HD void store_one(const spinor<S> &f, spot at, const double *v) {
+  constexpr int P = column_piece<N>;
   S *p = f.data + at.tile * (QK_TILE * 2 * N);
   real<S> w[2 * N];
   for (int c = 0; c < 2 * N; c++) w[c] = (real<S>)v[c];
   if constexpr (storage<S>::scaled) f.scale[at.tile * QK_TILE + at.lane] = take_scale<2 * N>(w);
   QK_UNROLL
-  for (int k = 0; k < 2 * N / QK_COLUMN_PIECE; k++)
-    store_eight(p, k, at.lane, w + k * QK_COLUMN_PIECE);
+  for (int k = 0; k < 2 * N / P; k++) store_reals<P>(p, k, at.lane, w + k * P);
 }
 
 /* out = factor * basis in, on the spin index; in and out may not be the same. Of colour vectors
@@ -141,7 +138,6 @@ QK_HD void import_site(const qk_rhs_args_t &a, const spinor<S> &f, int64_t n, in
   int x[4];
   coordinates_of(a.lat.l, n, x);
   change_basis<N>(a.basis, a.factor, in, out);
-  for (int c = 2 * wire_components<N>; c < 2 * N; c++) out[c] = 0;
   store_one<N>(f, column_spot(a.lat, f, a.rhs + k, x), out);
 }
 
@@ -161,30 +157,30 @@ template <class S> QK_HD real<S> lane_scale([[maybe_unused]] const spinor<S> &f,
   return 1;
 }
 
-/* P pieces from k on. */
-template <int P, class To, class From>
+/* n pieces of P reals, from k on. */
+template <int n, int P, class To, class From>
 QK_HD void copy_pieces(const spinor<To> &to, spot there, const spinor<From> &from, spot here,
                        int words, int k, bool add) {
   To *t = to.data + there.tile * words;
   const From *f = from.data + here.tile * words;
-  real<To> w[P * QK_COLUMN_PIECE] = {};
-  real<From> v[P * QK_COLUMN_PIECE];
+  real<To> w[n * P] = {};
+  real<From> v[n * P];
   const real<From> scale = lane_scale(from, here);
   const real<To> own = add ? lane_scale(to, there) : 1;
   QK_UNROLL
-  for (int i = 0; i < P; i++) {
-    load_eight(f, k + i, here.lane, v + i * QK_COLUMN_PIECE);
-    if (add) load_eight(t, k + i, there.lane, w + i * QK_COLUMN_PIECE);
+  for (int i = 0; i < n; i++) {
+    load_reals<P>(f, k + i, here.lane, v + i * P);
+    if (add) load_reals<P>(t, k + i, there.lane, w + i * P);
   }
   QK_UNROLL
-  for (int c = 0; c < P * QK_COLUMN_PIECE; c++) {
+  for (int c = 0; c < n * P; c++) {
     const real<To> value = (real<To>)(scale * v[c]);
     w[c] = add ? own * w[c] + value : value;
   }
   if constexpr (storage<To>::scaled)
-    to.scale[there.tile * QK_TILE + there.lane] = take_scale<P * QK_COLUMN_PIECE>(w);
+    to.scale[there.tile * QK_TILE + there.lane] = take_scale<n * P>(w);
   QK_UNROLL
-  for (int i = 0; i < P; i++) store_eight(t, k + i, there.lane, w + i * QK_COLUMN_PIECE);
+  for (int i = 0; i < n; i++) store_reals<P>(t, k + i, there.lane, w + i * P);
 }
 
 /* Calls of copy_column_site. */
@@ -208,11 +204,13 @@ QK_HD void copy_column_site(const qk_rhs_copy_args_t &a, spinor<To> to, spinor<F
   }
   const spot there = column_at(to.ntile, a.to_rhs + (to.ntile == 0 ? 0 : k), site);
   const spot here = column_at(from.ntile, a.from_rhs + (from.ntile == 0 ? 0 : k), site);
-  const int words = QK_TILE * 2 * a.to.ncomp, pieces = 2 * a.to.ncomp / QK_COLUMN_PIECE;
-  /* of half whole spinors, for the scale; colour vectors are one piece */
+  const int words = QK_TILE * 2 * a.to.ncomp, pieces = words / (QK_TILE * 8);
+  if (a.to.ncomp == QK_COLOUR_COMPONENTS)
+    return copy_pieces<1, 6>(to, there, from, here, words, 0, a.add != 0);
+  /* of half whole spinors, for the scale */
   if constexpr (storage<To>::scaled || storage<From>::scaled)
-    if (pieces == 3) return copy_pieces<3>(to, there, from, here, words, 0, a.add != 0);
-  for (int k = 0; k < pieces; k++) copy_pieces<1>(to, there, from, here, words, k, a.add != 0);
+    return copy_pieces<3, 8>(to, there, from, here, words, 0, a.add != 0);
+  for (int k = 0; k < pieces; k++) copy_pieces<1, 8>(to, there, from, here, words, k, a.add != 0);
 }
 
 /* ---- sources ---- */
@@ -250,7 +248,7 @@ QK_HD void source_site(const qk_source_args_t &a, const spinor<S> &f, int64_t n)
       g[0];
   if (here && a.kind == QK_SOURCE_HELD) load_one<N>(f, at, held);
   if (moves) plane_wave(a.mom, a.lat.global, g, wave);
-  for (int c = 0; here && c < wire_components<N>; c++) {
+  for (int c = 0; here && c < N; c++) {
     double *w = v + 2 * c;
     if ((a.spin >= 0 && c / 3 != a.spin) || (a.colour >= 0 && c % 3 != a.colour)) continue;
     if (a.kind == QK_SOURCE_Z2 || a.kind == QK_SOURCE_Z4) {
@@ -267,6 +265,11 @@ QK_HD void source_site(const qk_source_args_t &a, const spinor<S> &f, int64_t n)
   store_one<N>(f, at, v);
 }
 
+/* Components come in pairs. */
+inline int noise_pairs(const qk_spinor_t &f) {
+  return (f.ncomp + 1) / 2;
+}
+
 /* Components 2*pair and 2*pair + 1 of each RHS at local site n: word w of counter
  * (site, site >> 32, pair, rhs) is the real number (w + 1/2) / 2^31 - 1. */
 template <class S>
@@ -280,12 +283,13 @@ QK_HD void noise_pair(const qk_noise_args_t &a, const spinor<S> &f, int64_t n, i
     uint32_t words[4] = {(uint32_t)site, (uint32_t)(site >> 32), (uint32_t)pair, (uint32_t)rhs};
     philox4x32_10(words, (uint32_t)a.seed, (uint32_t)(a.seed >> 32));
     const spot at = column_spot(a.lat, f, rhs, x);
-    const bool last = a.colour && pair == 1; /* of a colour vector there is no fourth component */
-    /* a tile is made of pieces of eight reals a site */
+    const bool colour = a.field.ncomp == QK_COLOUR_COMPONENTS;
+    /* a tile is made of pieces of eight reals a site, or one of six */
     S *p = f.data + at.tile * (QK_TILE * 2 * a.field.ncomp) + pair / 2 * (QK_TILE * 8);
-    for (int k = 0; k < 4; k++) {
-      const double v = last && k >= 2 ? 0 : (words[k] + 0.5) * 0x1p-31 - 1;
-      narrow((real<S>)v, p[inner<S, 8>(pair % 2 * 4 + k, at.lane)]);
+    for (int k = 0; k < 4 && 4 * pair + k < 2 * a.field.ncomp; k++) {
+      const int c = pair % 2 * 4 + k;
+      narrow((real<S>)((words[k] + 0.5) * 0x1p-31 - 1),
+             p[colour ? inner<S, 6>(c, at.lane) : inner<S, 8>(c, at.lane)]);
     }
   }
 }

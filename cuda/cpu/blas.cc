@@ -204,15 +204,15 @@ template <class S, class F, int N> void run_axpy(const qk_multi_args_t *a) {
   });
 }
 
-template <class S> void run_ratios(qk_ops_ctx_t *ctx, const qk_site_ratios_args_t *a) {
+template <class S, int SUB> void run_ratios(qk_ops_ctx_t *ctx, const qk_site_ratios_args_t *a) {
   const block_shape b = shape_of(a->x, 2 * a->x.ncomp);
   const spinor<S> r = spinor_of<S>(a->r), x = spinor_of<S>(a->x);
-  const int nsub = 2 * a->x.ncomp / sub_reals;
+  const int nsub = 2 * a->x.ncomp / SUB;
   constexpr int N = 24; /* the cut into chunks is that of Wilson spinors */
   for_chunks<N>(b, [&](int t, int64_t chunk, int64_t first, int64_t last) {
     cx<lanes<double>> sum = {};
     for (int64_t row = first; row < last; row++)
-      add_ratios<S>(r, x, spot{b.index(row, t), 0}, nsub, sum);
+      add_ratios<S, SUB>(r, x, spot{b.index(row, t), 0}, nsub, sum);
     keep(partial_of(ctx, t, chunk, 0), sum);
   });
   finish(ctx, b, chunks(b, N), 0, NULL, false, a->red);
@@ -262,10 +262,12 @@ qk_status_t multi_axpy(qk_ops_ctx_t *ctx, const qk_multi_args_t *a) {
 qk_status_t site_ratios(qk_ops_ctx_t *ctx, const qk_site_ratios_args_t *a) {
   const qk_status_t status = qk_args_site_ratios(ctx, a);
   if (status != QK_OK) return status;
-  if (a->x.prec == QK_DOUBLE)
-    run_ratios<double>(ctx, a);
-  else
-    run_ratios<float>(ctx, a);
+  with_row_reals<float>(a->x, [=](auto n) {
+    if (a->x.prec == QK_DOUBLE)
+      run_ratios<double, n>(ctx, a);
+    else
+      run_ratios<float, n>(ctx, a);
+  });
   return QK_OK;
 }
 

@@ -61,7 +61,7 @@ qk_status_t rhs_import(qk_ops_ctx_t *ctx, const qk_rhs_args_t *a) {
   return for_columns(ctx, a, [=](auto components, const auto &f, int64_t n, int k) {
     constexpr int N = components;
     double in[2 * N];
-    from_wire<2 * wire_components<N>>(*a, n, k, in);
+    from_wire<2 * N>(*a, n, k, in);
     import_site<N>(*a, f, n, k, in);
   });
 }
@@ -71,7 +71,7 @@ qk_status_t rhs_export(qk_ops_ctx_t *ctx, const qk_rhs_args_t *a) {
     constexpr int N = components;
     double out[2 * N];
     export_site<N>(*a, f, n, k, out);
-    to_wire<2 * wire_components<N>>(*a, n, k, out);
+    to_wire<2 * N>(*a, n, k, out);
   });
 }
 
@@ -100,7 +100,7 @@ qk_status_t source(qk_ops_ctx_t *ctx, const qk_source_args_t *a) {
 template <class S> static void noise_all(const qk_noise_args_t &a) {
   const spinor<S> f = spinor_of<S>(a.field);
   for_sites(a.lat, [=](int64_t n) {
-    for (int pair = 0; pair < a.field.ncomp / 2; pair++) noise_pair(a, f, n, pair);
+    for (int pair = 0; pair < noise_pairs(a.field); pair++) noise_pair(a, f, n, pair);
   });
 }
 

@@ -23,10 +23,10 @@ template <class STORAGE, int REALS> struct kind {
 template <class F> void as_kind(const qk_spinor_t &f, const F &body) {
   with_storage(f.prec, [&](auto s) {
     using S = stored<decltype(s)>;
-    if constexpr (storage<S>::scaled)
-      with_row_reals<S>(f, [&](auto n) { body(kind<S, decltype(n)::value>{}); });
+    if (!storage<S>::scaled && f.ncomp % 12 == 0)
+      body(kind<S, 24>{});
     else
-      f.ncomp % 12 == 0 ? body(kind<S, 24>{}) : body(kind<S, sub_reals>{});
+      with_row_reals<S>(f, [&](auto n) { body(kind<S, decltype(n)::value>{}); });
   });
 }
 

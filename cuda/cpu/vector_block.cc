@@ -210,11 +210,11 @@ template <class S> qk_status_t run_axpy(qk_ops_ctx_t *, const qk_basis_args_t *a
 
 /* One piece of all vectors at a site is set aside, then replaced tile by tile. k:
  * [tile][vector]. */
-template <class S>
+template <int P, class S>
 void rotate_piece(const basis<S> &v, int64_t site, int piece, int columns,
                   const pair<lanes<S>> *k) {
-  constexpr int comps = QK_PIECE_REALS / 2;
-  S old[QK_BASIS_MAX / QK_TILE][QK_PIECE_WORDS];
+  constexpr int comps = P / 2;
+  S old[QK_BASIS_MAX / QK_TILE][P * QK_TILE];
   const int rows = v.tiles * QK_TILE;
   for (int t = 0; t < v.tiles; t++) {
     const pieces<S> &block = v.block[t / v.ntile];
@@ -249,10 +249,12 @@ template <class S> qk_status_t run_rotate(const qk_basis_args_t *a) {
   if (k == NULL) return QK_NO_MEMORY;
   for (int t = 0; t < tiles; t++) spread<S>(a->c, rows, a->columns, t, 1, k + (int64_t)t * rows);
   const int64_t sites = a->v[0].nsites;
+  with_piece_reals(a->v[0], [&](auto reals) {
 #pragma omp parallel for schedule(static)
-  for (int64_t site = 0; site < sites; site++)
-    for (int piece = 0; piece < v.block[0].per_tile; piece++)
-      rotate_piece(v, site, piece, a->columns, k);
+    for (int64_t site = 0; site < sites; site++)
+      for (int piece = 0; piece < v.block[0].per_tile; piece++)
+        rotate_piece<reals>(v, site, piece, a->columns, k);
+  });
   qk_free(k);
   return QK_OK;
 }

@@ -7,6 +7,9 @@
  * the block that comes last, so that there is one kernel to launch, on others by a second kernel.
  * Which, and the number of blocks, depend on the lattice and the components only, and no float is
  * added by atomics: same input, same bits.
+ *
+ * Tiles of colour vectors are no whole lines of memory: block BLAS goes through the tiles of a site
+ * together, the rows of a block belonging to each of them in turn.
  */
 #ifndef QK_CUDA_GPU_REDUCE_CUH
 #define QK_CUDA_GPU_REDUCE_CUH
@@ -74,9 +77,20 @@ __device__ void finish_results(const finish_args &a, int tile, int first, int n)
   }
 }
 
+/* Whether the tiles of a site can go together. */
+QK_ANY bool tiles_fit_rows(const block_shape &b) {
+  return b.ntile > 1 && QK_ROWS % b.ntile == 0;
+}
+
 /* Blocks along the rows of an operation without results, */
 inline int blocks_for(const block_shape &b) {
   const int64_t n = (b.rows + QK_ROWS - 1) / QK_ROWS;
+  return n < QK_GPU_BLOCKS ? (int)n : QK_GPU_BLOCKS;
+}
+
+/* likewise of all tiles together, */
+inline int blocks_together(const block_shape &b) {
+  const int64_t n = (b.rows * b.ntile + QK_ROWS - 1) / QK_ROWS;
   return n < QK_GPU_BLOCKS ? (int)n : QK_GPU_BLOCKS;
 }
 
@@ -84,12 +98,13 @@ inline int blocks_for(const block_shape &b) {
 constexpr int alone_blocks = 64;
 
 inline finish_args reduction(qk_ops_ctx_t *ctx, const block_shape &b, int n, double *red,
-                             const uint8_t *mask) {
+                             const uint8_t *mask, bool together = false) {
   /* the lines of all results and tiles must fit into `partial` */
   constexpr int tiles = QK_MAX_RHS / QK_TILE;
   int room = n > QK_GPU_MULTI ? QK_GPU_BLOCKS * QK_GPU_MULTI / n : QK_GPU_BLOCKS;
   if (b.ntile > tiles) room = room * tiles / b.ntile;
-  const int blocks = blocks_for(b) < room ? blocks_for(b) : room;
+  const int wanted = together ? blocks_together(b) : blocks_for(b);
+  const int blocks = wanted < room ? wanted : room;
   unsigned *arrived = blocks <= alone_blocks ? qk_gpu(ctx)->arrived : nullptr;
   return {qk_gpu(ctx)->partial, red, mask, arrived, b, n, blocks, 0, 0};
 }
@@ -104,6 +119,17 @@ struct thread_place {
         rhs(b.rhs(blockIdx.y, threadIdx.x % QK_TILE)),
         first(blockIdx.x * QK_ROWS + threadIdx.x / QK_TILE), step(gridDim.x * QK_ROWS),
         exists(rhs < b.nrhs) {}
+
+  /* With all tiles together. */
+  __device__ static thread_place together(const block_shape &b) {
+    thread_place p(b);
+    p.tile = (int)(threadIdx.x / QK_TILE) % b.ntile;
+    p.rhs = b.rhs(p.tile, p.lane);
+    p.first /= b.ntile;
+    p.step /= b.ntile;
+    p.exists = p.rhs < b.nrhs;
+    return p;
+  }
 };
 
 /* Adds v over the threads of the block that share a lane; the sums of a.n <= NK results go to the
@@ -145,6 +171,36 @@ template <int NK> __device__ void reduce(const cx<double> *v, int lane, const fi
   __threadfence();
   if (threadIdx.x == 0) a.arrived[blockIdx.y] = 0;
   finish_results<QK_THREADS / QK_LINE, NK>(a, (int)blockIdx.y, 0, a.n);
+}
+
+/* The same with all tiles together. */
+template <int NK> __device__ void reduce_together(const cx<double> *v, const finish_args &a) {
+  __shared__ double share[QK_ROWS][NK][QK_LINE];
+  __shared__ bool last;
+  const int row = threadIdx.x / QK_TILE, lane = threadIdx.x % QK_TILE, tiles = a.b.ntile;
+  for (int k = 0; k < NK; k++) {
+    share[row][k][2 * lane] = v[k].re;
+    share[row][k][2 * lane + 1] = v[k].im;
+  }
+  __syncthreads();
+  for (int i = threadIdx.x; i < tiles * a.n * QK_LINE; i += QK_THREADS) {
+    const int of = i / QK_LINE, tile = of / a.n, k = of % a.n;
+    double sum = 0;
+    for (int r = tile; r < QK_ROWS; r += tiles) sum += share[r][k][i % QK_LINE];
+    a.lines(tile, k)[blockIdx.x * QK_LINE + i % QK_LINE] = sum;
+  }
+  if (a.arrived == nullptr) return;
+  __threadfence();
+  __syncthreads();
+  if (threadIdx.x == 0) last = atomicAdd(a.arrived, 1) + 1 == gridDim.x;
+  __syncthreads();
+  if (!last) return;
+  __threadfence();
+  if (threadIdx.x == 0) a.arrived[0] = 0;
+  for (int tile = 0; tile < tiles; tile++) {
+    finish_results<QK_THREADS / QK_LINE, NK>(a, tile, 0, a.n);
+    __syncthreads();
+  }
 }
 
 inline cudaStream_t compute(qk_ops_ctx_t *ctx) {

@@ -5,7 +5,8 @@
  * at CPU:  c*8 + l GPU:  components are cut into pieces of W = 16 bytes' worth, the rest r = n % W
  * (a power of two) is a last, shorter piece; a piece holds lane 0's words, then lane 1's, ...: c <
  * n - r:  ((c/W)*8 + l)*W + c%W c >= n - r:  (n - r)*8 + l*r + c - (n - r) so that a thread loads
- * 16 bytes at a time and eight threads one 128-byte line.
+ * 16 bytes at a time and eight threads one 128-byte line. Pieces of colour vectors (n = 6) are
+ * complex numbers in all precisions, W = 2: a thread that has two lanes loads 16 bytes in single.
  *
  * A spot is a place in a field: tile index and lane. On the CPU a work item has all lanes of the
  * tile, and the lane of the spot is used by the functions ending in _one only.
@@ -52,7 +53,7 @@ QK_ANY spinor<S> ghosts_of(const qk_spinor_t &f, const qk_turns_t &t, uint32_t l
 }
 
 template <class S, int N> struct tile_shape {
-  static constexpr int W = 16 / (int)sizeof(S);
+  static constexpr int W = N == 2 * QK_COLOUR_COMPONENTS ? 2 : 16 / (int)sizeof(S);
   static constexpr int rest = N % W;
   static constexpr int whole = N - rest;
   static_assert((rest & (rest - 1)) == 0, "the last piece of a tile must be a power of two");
@@ -162,6 +163,28 @@ template <class S, int N> QK_HD void load_lanes(const S *data, spot at, lanes<re
 }
 template <class S, int N> QK_HD void store_lanes(S *data, spot at, const lanes<real<S>> *r) {
   store_lane<S, N>(tile_at(data, at.tile, QK_TILE * N), at.lane, r);
+}
+/* Colour vectors of the lane at a spot, which is even, and of the next one. */
+template <class S> QK_HD void load_two_lanes(const S *data, spot at, real<S> *a, real<S> *b) {
+  const S *p = tile_at(data, at.tile, QK_TILE * 6) + (uint32_t)(2 * at.lane);
+  QK_UNROLL
+  for (int c = 0; c < 6; c += 2) {
+    real<S> v[4];
+    load_piece<S, 4, QK_KEEP>(p + c * QK_TILE, v);
+    a[c] = v[0];
+    a[c + 1] = v[1];
+    b[c] = v[2];
+    b[c + 1] = v[3];
+  }
+}
+template <class S>
+QK_HD void store_two_lanes(S *data, spot at, const real<S> *a, const real<S> *b) {
+  S *p = tile_at(data, at.tile, QK_TILE * 6) + (uint32_t)(2 * at.lane);
+  QK_UNROLL
+  for (int c = 0; c < 6; c += 2) {
+    const real<S> v[4] = {a[c], a[c + 1], b[c], b[c + 1]};
+    store_piece<S, 4>(p + c * QK_TILE, v);
+  }
 }
 QK_HD float load_scale(const float *scale, spot at) {
   return __ldg(scale + ((uint32_t)at.tile * QK_TILE + (uint32_t)at.lane));

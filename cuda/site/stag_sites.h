@@ -132,6 +132,41 @@ struct stag_one : one_site {
     store_spinor<colour_reals>(f, place(site), r);
   }
 
+#ifdef __CUDACC__
+  /* The same of this lane, which is even, and of the next one, in one access. */
+  template <int MU, int SIGN, class S>
+  QK_HD void two_colours(const stag_source<S> &from, const qk_lattice_t &lat, const stag_step &to,
+                         real<S> (*r)[colour_reals], scale_of<S> *scale) const {
+    load_two(from.of(to), place(site_of<MU, SIGN>(from, lat, to)), r, scale);
+  }
+  template <class S>
+  QK_HD void own_two_colours(const spinor<S> &f, int base, real<S> (*r)[colour_reals],
+                             scale_of<S> *scale) const {
+    load_two(f, place(base + here.cb), r, scale);
+  }
+  template <class S>
+  QK_HD void put_two_colours(const spinor<S> &f, int base, const real<S> (*r)[colour_reals]) const {
+    const spot at = place(base + here.cb);
+    if constexpr (storage<S>::scaled) {
+      store_spinor<colour_reals>(f, at, r[0]);
+      store_spinor<colour_reals>(f, {at.tile, at.lane + 1}, r[1]);
+    } else {
+      store_two_lanes(f.data, at, r[0], r[1]);
+    }
+  }
+  template <class S>
+  static QK_HD void load_two(const spinor<S> &f, spot at, real<S> (*r)[colour_reals],
+                             scale_of<S> *scale) {
+    load_two_lanes(f.data, at, r[0], r[1]);
+    QK_UNROLL
+    for (int n = 0; n < 2; n++)
+      if constexpr (storage<S>::scaled)
+        scale[n] = load_scale(f.scale, {at.tile, at.lane + n});
+      else
+        scale[n] = 1;
+  }
+#endif
+
   /* body(u), u a link of a tile, or what stands for it. */
   template <class S, class F> static QK_HD void with_link(const S *tile, int lane, const F &body) {
 #ifdef __CUDACC__

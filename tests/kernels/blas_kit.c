@@ -43,7 +43,7 @@ void block_kit_open(kit_t *kit) {
 }
 
 void each_ncomp(void (*test)(const kit_t *kit)) {
-  static const int ncomps[] = {12, 4, 20}; /* of spinors, of colours, of coarse levels */
+  static const int ncomps[] = {12, 3, 20}; /* of spinors, of colours, of coarse levels */
   kit_t kit;
   block_kit_open(&kit);
   for (int i = 0; i < 3; i++) {
@@ -179,6 +179,10 @@ static void plain_step(qk_blas_op_t op, double complex *f, const double complex 
   case QK_BLAS_CG_R:
     f[0] = f[1] - quotient(c[0], c[1]) * f[2];
     red[0] += conj(f[0]) * f[0];
+    break;
+  case QK_BLAS_CG_XP:
+    f[0] += quotient(c[0], c[1]) * f[1];
+    f[1] = f[2] + quotient(c[2], c[0]) * f[1];
     break;
   case QK_BLAS_CG_P:
     f[0] = f[1] + quotient(c[0], c[1]) * f[0];

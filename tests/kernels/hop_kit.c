@@ -194,7 +194,8 @@ static int64_t word_of(const kit_t *kit, const qk_spinor_t *f, int64_t index, in
   const int64_t tile = f->ntile > 0 ? index * f->ntile + rhs / QK_TILE : index / QK_TILE;
   const int lane = (int)(f->ntile > 0 ? rhs : index) % QK_TILE;
   const bool pieces = strcmp(kit->ops->name, "cuda") == 0;
-  const int w = pieces ? 16 / (int)word_bytes[f->prec] : 1, r = 2 * c;
+  const int whole = f->ncomp == QK_COLOUR_COMPONENTS ? 2 : 16 / (int)word_bytes[f->prec];
+  const int w = pieces ? whole : 1, r = 2 * c;
   *imaginary = pieces ? 1 : QK_TILE;
   return tile * QK_TILE * 2 * f->ncomp + (r / w * QK_TILE + lane) * w + r % w;
 }

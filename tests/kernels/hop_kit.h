@@ -19,7 +19,7 @@ typedef struct kit {
   qk_ops_ctx_t *ctx;
   qk_lattice_t lat;
   int64_t volume;
-  int ncomp;             /* of fields and vectors: 12 unless a test sets it; half: 12 or 4 */
+  int ncomp;             /* of fields and vectors: 12 unless a test sets it; half: 12 or 3 */
   double complex *links; /* host */
   double *ext;           /* device: the extended gauge field */
   int32_t e[4];

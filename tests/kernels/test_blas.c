@@ -376,7 +376,7 @@ Test(blas, misfits_are_refused_by_name) {
                {QK_BLAS_AXPY, &scalar, "scalar 0"},
                {QK_BLAS_NORM2, &none, "red"},
                {QK_BLAS_COUNT, &none, "op = "},
-               {QK_BLAS_NONE, &prec, "op = 0: 1 to 18"},
+               {QK_BLAS_NONE, &prec, "op = 0: 1 to 19"},
                {QK_BLAS_COPY, &ncomp, "ncomp = 4: 12 as the first"},
                {QK_BLAS_COPY, &ragged, "ncomp = 6: a multiple of 4"},
                {QK_BLAS_COPY, &which, "field 0: prec = "},

@@ -99,7 +99,7 @@ static void try_products(const kit_t *kit, qk_prec_t vprec, qk_prec_t yprec) {
 }
 
 Test(basis, products_and_updates_agree_with_plain_loops) {
-  static const int ncomp[] = {12, 4, 20};
+  static const int ncomp[] = {12, 3, 20};
   kit_t kit;
   block_kit_open(&kit);
   for (int i = 0; i < 3; i++) {

@@ -20,8 +20,10 @@ enum stag_mode {
   STAG_MASKED /* hops are left out */
 };
 
-/* N: lanes of one site that share the links, at[0] to at[N-1]. */
-template <class SITES, class S, bool LONG, stag_mode MODE, int N = 1> struct stag_body {
+/* N: lanes of one site that share the links, at[0] to at[N-1]; PAIRS: by twos, an even one and the
+ * next. */
+template <class SITES, class S, bool LONG, stag_mode MODE, int N = 1, bool PAIRS = false>
+struct stag_body {
   using R = real<S>;
   using L = lanes<R>;
 
@@ -53,8 +55,11 @@ template <class SITES, class S, bool LONG, stag_mode MODE, int N = 1> struct sta
     L psi[N][colour_reals], r[N][6];
     scale_of<S> scale[N];
     QK_UNROLL
-    for (int n = 0; n < N; n++)
-      at[n].template colours<MU, SIGN, S>(colours, a.lat, to, psi[n], scale[n]);
+    for (int n = 0; n < N; n += PAIRS ? 2 : 1)
+      if constexpr (PAIRS)
+        at[n].template two_colours<MU, SIGN, S>(colours, a.lat, to, psi + n, scale + n);
+      else
+        at[n].template colours<MU, SIGN, S>(colours, a.lat, to, psi[n], scale[n]);
     const qk_links_t &links = REACH > 1 ? a.links.naik : a.links.fat;
     const auto times = [&](const auto &u) {
       QK_UNROLL
@@ -92,13 +97,28 @@ template <class SITES, class S, bool LONG, stag_mode MODE, int N = 1> struct sta
     }
   }
 
-  QK_PART void add_own(int n, const qk_spinor_t &f, R c, L *sum) const {
-    L psi[colour_reals];
-    scale_of<S> scale;
-    at[n].template own_colours<S>(spinor_of<S>(f), base(parity), psi, scale);
-    const auto k = scale * c;
+  /* product: the real part of (f, sum) then. */
+  QK_PART void add_own(const qk_spinor_t &f, R c, L (*sum)[colour_reals],
+                       L *product = nullptr) const {
+    L psi[N][colour_reals];
+    scale_of<S> scale[N];
     QK_UNROLL
-    for (int i = 0; i < 6; i++) sum[i] = sum[i] + k * psi[i];
+    for (int n = 0; n < N; n += PAIRS ? 2 : 1)
+      if constexpr (PAIRS)
+        at[n].template own_two_colours<S>(spinor_of<S>(f), base(parity), psi + n, scale + n);
+      else
+        at[n].template own_colours<S>(spinor_of<S>(f), base(parity), psi[n], scale[n]);
+    QK_UNROLL
+    for (int n = 0; n < N; n++) {
+      const auto k = scale[n] * c;
+      QK_UNROLL
+      for (int i = 0; i < 6; i++) sum[n][i] = sum[n][i] + k * psi[n][i];
+      if (product == nullptr) continue;
+      product[n] = L{};
+      QK_UNROLL
+      for (int i = 0; i < 6; i++) product[n] = product[n] + psi[n][i] * sum[n][i];
+      product[n] = product[n] * scale[n];
+    }
   }
 
   static QK_HD void clear(L *sum) {
@@ -106,7 +126,8 @@ template <class SITES, class S, bool LONG, stag_mode MODE, int N = 1> struct sta
     for (int i = 0; i < colour_reals; i++) sum[i] = L{};
   }
 
-  QK_HD void run() const {
+  /* product: [N], of x and what is stored, before it is rounded; where c_x is not 0. */
+  QK_HD void run(L *product = nullptr) const {
     L sum[N][colour_reals];
     QK_UNROLL
     for (int n = 0; n < N; n++) clear(sum[n]);
@@ -116,12 +137,14 @@ template <class SITES, class S, bool LONG, stag_mode MODE, int N = 1> struct sta
       hops<2>(sum);
       hops<3>(sum);
     }
+    if (num.c_x != 0) add_own(a.x, num.c_x, sum, product);
+    if (num.c_y != 0) add_own(a.y, num.c_y, sum);
     QK_UNROLL
-    for (int n = 0; n < N; n++) {
-      if (num.c_x != 0) add_own(n, a.x, num.c_x, sum[n]);
-      if (num.c_y != 0) add_own(n, a.y, num.c_y, sum[n]);
-      at[n].template put_colours<S>(spinor_of<S>(a.out), base(parity), sum[n]);
-    }
+    for (int n = 0; n < N; n += PAIRS ? 2 : 1)
+      if constexpr (PAIRS)
+        at[n].template put_two_colours<S>(spinor_of<S>(a.out), base(parity), sum + n);
+      else
+        at[n].template put_colours<S>(spinor_of<S>(a.out), base(parity), sum[n]);
   }
 };
 

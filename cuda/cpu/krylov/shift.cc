@@ -38,10 +38,12 @@ template <class S, int N> void run(const qk_shift_args_t *a) {
 qk_status_t shift_step(qk_ops_ctx_t *ctx, const qk_shift_args_t *a) {
   const qk_status_t status = qk_args_shift(ctx, a);
   if (status != QK_OK) return status;
-  if (a->p[0].prec == QK_DOUBLE)
-    run<double, sub_reals>(a);
-  else
-    run<float, sub_reals>(a);
+  with_row_reals<float>(a->x[0], [=](auto n) {
+    if (a->p[0].prec == QK_DOUBLE)
+      run<double, n>(a);
+    else
+      run<float, n>(a);
+  });
   return QK_OK;
 }
 

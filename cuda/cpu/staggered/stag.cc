@@ -64,7 +64,14 @@ qk_status_t stag(qk_ops_ctx_t *ctx, const qk_stag_args_t *args) {
     else
       stag_as<S, false>(*args);
   });
-  return QK_OK;
+  if (args->red == NULL) return QK_OK;
+  qk_blas_args_t dot = {};
+  dot.op = QK_BLAS_CDOT;
+  dot.f[0] = args->x;
+  dot.f[1] = args->out;
+  dot.mask = args->mask;
+  dot.red = args->red;
+  return blas(ctx, &dot);
 }
 
 qk_status_t stag_pack(qk_ops_ctx_t *ctx, const qk_stag_pack_args_t *args) {

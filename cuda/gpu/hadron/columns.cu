@@ -17,7 +17,7 @@ constexpr int threads = 128;
  * their own.
  * Thread s * n + k of a block has RHS k of its site s. */
 template <class T, int N> struct wire_rows {
-  static constexpr int reals = 2 * wire_components<N>;
+  static constexpr int reals = 2 * N;
   static constexpr int bytes = reals * (int)sizeof(T);
   using word_t = std::conditional_t<bytes % sizeof(uint4) == 0, uint4, uint2>;
   static constexpr int words = bytes / (int)sizeof(word_t);
@@ -201,7 +201,7 @@ qk_status_t noise(qk_ops_ctx_t *ctx, const qk_noise_args_t *a) {
   const qk_status_t status = qk_args_noise(ctx, a);
   if (status != QK_OK) return status;
   const int64_t sites = 2 * (int64_t)a->lat.vcb;
-  const dim3 grid((unsigned)((sites + threads - 1) / threads), (unsigned)a->field.ncomp / 2);
+  const dim3 grid((unsigned)((sites + threads - 1) / threads), (unsigned)noise_pairs(a->field));
   cudaStream_t stream = qk_gpu(ctx)->stream[0];
   if (a->field.prec == QK_DOUBLE)
     noise_kernel<<<grid, threads, 0, stream>>>(*a, spinor_of<double>(a->field), sites);

@@ -21,7 +21,8 @@ template <class S, int NF> struct blas_kernel_args {
 
 template <class Op, class S, int N>
 __global__ void __launch_bounds__(QK_THREADS) blas_kernel(const blas_kernel_args<S, Op::nf> a) {
-  const thread_place me(a.b);
+  const bool together = N == vector_reals && tiles_fit_rows(a.b);
+  const thread_place me = together ? thread_place::together(a.b) : thread_place(a.b);
   sums<Op::nr> r = {};
   if (me.exists && (a.mask == nullptr || a.mask[me.rhs] != 0)) {
     dcx c[Op::nc > 0 ? Op::nc : 1], made[Op::nk > 0 ? Op::nk : 1];
@@ -32,7 +33,11 @@ __global__ void __launch_bounds__(QK_THREADS) blas_kernel(const blas_kernel_args
     for (int64_t row = me.first; row < a.b.rows; row += me.step)
       blas_tile<Op, S, N>(a.f, spot{a.b.index(row, me.tile), me.lane}, k, r);
   }
-  if constexpr (Op::nr > 0) reduce<Op::nr>(r.v, me.lane, a.finish);
+  if constexpr (Op::nr > 0) {
+    if constexpr (N == vector_reals)
+      if (together) return reduce_together<Op::nr>(r.v, a.finish);
+    reduce<Op::nr>(r.v, me.lane, a.finish);
+  }
 }
 
 template <bool ADD, class To, class From, int N>
@@ -155,9 +160,13 @@ template <class Op, class S, int N> qk_status_t run(qk_ops_ctx_t *ctx, const qk_
   for (int i = 0; i < Op::nf; i++) k.f[i] = spinor_of<S>(a->f[i]);
   for (int i = 0; i < Op::nc; i++) k.c[i] = a->c[i];
   k.mask = a->mask;
-  k.finish = reduction(ctx, k.b, Op::nr, a->red, a->mask);
-  const int blocks = Op::nr > 0 ? k.finish.blocks : blocks_for(k.b);
-  blas_kernel<Op, S, N><<<dim3(blocks, k.b.ntile), QK_THREADS, 0, compute(ctx)>>>(k);
+  const bool together = N == vector_reals && tiles_fit_rows(k.b);
+  k.finish = reduction(ctx, k.b, Op::nr, a->red, a->mask, together);
+  const int blocks = Op::nr > 0 ? k.finish.blocks
+                     : together ? blocks_together(k.b)
+                                : blocks_for(k.b);
+  const dim3 grid(blocks, together ? 1 : k.b.ntile);
+  blas_kernel<Op, S, N><<<grid, QK_THREADS, 0, compute(ctx)>>>(k);
   const qk_status_t status = qk_gpu_launched(ctx, "blas");
   return status != QK_OK || Op::nr == 0 ? status : finish_launch(ctx, k.finish);
 }

@@ -102,7 +102,8 @@ __global__ void __launch_bounds__(threads) dot_small_kernel(const dot_small_args
 } // namespace
 
 bool dot_small_fits(const qk_multi_args_t *a) {
-  return a->y.prec == QK_SINGLE && shape_of(a->y, N).rows <= most_rows;
+  return a->y.prec == QK_SINGLE && a->y.ncomp != QK_COLOUR_COMPONENTS &&
+         shape_of(a->y, N).rows <= most_rows;
 }
 
 qk_status_t dot_small(qk_ops_ctx_t *ctx, const qk_multi_args_t *a) {

@@ -17,7 +17,7 @@ template <class S> struct shift_kernel_args {
 extern __shared__ double shift_room[];
 
 /* Coefficients of the lanes of a tile in shared memory, [n][a, b][1 + nr][lane]. */
-template <class S>
+template <class S, int N>
 __global__ void __launch_bounds__(QK_THREADS) shift_kernel(const shift_kernel_args<S> a) {
   using R = real<S>;
   R *share = reinterpret_cast<R *>(shift_room);
@@ -32,13 +32,13 @@ __global__ void __launch_bounds__(QK_THREADS) shift_kernel(const shift_kernel_ar
     return share[((2 * k + p) * each + i) * QK_TILE + me.lane];
   };
   for (int64_t row = me.first; me.exists && row < a.b.rows; row += me.step)
-    shift_tile<S, sub_reals>(a.f, spot{a.b.index(row, me.tile), me.lane}, c);
+    shift_tile<S, N>(a.f, spot{a.b.index(row, me.tile), me.lane}, c);
 }
 
-template <class S> qk_status_t run(qk_ops_ctx_t *ctx, const qk_shift_args_t &a) {
-  const shift_kernel_args<S> k = {shift_fields_of<S>(a), a.c, shape_of(a.x[0], sub_reals)};
+template <class S, int N> qk_status_t run(qk_ops_ctx_t *ctx, const qk_shift_args_t &a) {
+  const shift_kernel_args<S> k = {shift_fields_of<S>(a), a.c, shape_of(a.x[0], N)};
   const size_t room = (size_t)(2 * a.n * (1 + a.nr) * QK_TILE) * sizeof(real<S>);
-  shift_kernel<S><<<dim3(blocks_for(k.b), k.b.ntile), QK_THREADS, room, compute(ctx)>>>(k);
+  shift_kernel<S, N><<<dim3(blocks_for(k.b), k.b.ntile), QK_THREADS, room, compute(ctx)>>>(k);
   return qk_gpu_launched(ctx, "shift_step");
 }
 
@@ -47,7 +47,10 @@ template <class S> qk_status_t run(qk_ops_ctx_t *ctx, const qk_shift_args_t &a) 
 qk_status_t shift_step(qk_ops_ctx_t *ctx, const qk_shift_args_t *a) {
   const qk_status_t status = qk_args_shift(ctx, a);
   if (status != QK_OK) return status;
-  return a->p[0].prec == QK_DOUBLE ? run<double>(ctx, *a) : run<float>(ctx, *a);
+  return with_row_reals<float>(a->x[0], [=](auto n) {
+    constexpr int N = decltype(n)::value;
+    return a->p[0].prec == QK_DOUBLE ? run<double, N>(ctx, *a) : run<float, N>(ctx, *a);
+  });
 }
 
 } // namespace QK_NS

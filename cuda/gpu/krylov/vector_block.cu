@@ -1,4 +1,4 @@
-/* Bases of many vectors on the GPU: pieces of eight reals (body/vector_block.h)
+/* Bases of many vectors on the GPU: pieces of P reals (body/vector_block.h)
  * go through shared memory. */
 #include "cuda/body/vector_block.h"
 
@@ -11,7 +11,7 @@ namespace QK_NS {
 namespace {
 
 constexpr int threads = 128;
-constexpr int comps = QK_PIECE_REALS / 2;
+template <int P> constexpr int words_of = P *QK_TILE;
 constexpr int dot_items = 8; /* pieces that a block of threads has at a time */
 
 /* Blocks along the lattice of a sum: a function of the lattice alone. */
@@ -30,28 +30,34 @@ struct item_place {
 template <class R> struct complex_of { R re, im; };
 
 /* Component k of a lane of a piece in shared memory. */
-template <class S> __device__ complex_of<real<S>> staged(const real<S> *piece, int k, int lane) {
-  const real<S> *p = piece + inner<S, QK_PIECE_REALS>(2 * k, lane);
+template <class S, int P>
+__device__ complex_of<real<S>> staged(const real<S> *piece, int k, int lane) {
+  const real<S> *p = piece + inner<S, P>(2 * k, lane);
   return {p[0], p[1]};
 }
 
+/* Lane that word w of a piece in half belongs to. */
+template <int P> __device__ int lane_of_word(int w) {
+  constexpr int W = tile_shape<half, P>::W;
+  return w / W % QK_TILE;
+}
+
 /* Word w of a piece of the basis, its value. */
-template <class S>
+template <class S, int P>
 __device__ real<S> value(const pieces<S> &f, int64_t site, int tile, int piece, int w) {
   const real<S> x = widen(f.data[f.word(site, tile, piece) + w]);
-  if constexpr (storage<S>::scaled) return x * f.scale[f.scale_at(site, tile) + w / QK_PIECE_REALS];
+  if constexpr (storage<S>::scaled) return x * f.scale[f.scale_at(site, tile) + lane_of_word<P>(w)];
   return x;
 }
 
 /* Word w, in the order of S, of a piece of y; a field of one RHS fills the first lane. */
-template <class S>
+template <class S, int P>
 __device__ real<S> value_of_y(const pieces<real<S>> &y, int64_t site, int tile, int piece, int c,
                               int lane) {
   using R = real<S>;
-  if (y.ntile > 0) return y.data[y.word(site, tile, piece) + inner<R, QK_PIECE_REALS>(c, lane)];
+  if (y.ntile > 0) return y.data[y.word(site, tile, piece) + inner<R, P>(c, lane)];
   if (lane != 0) return 0;
-  return y
-      .data[y.single_rhs_word(site, piece) + inner<R, QK_PIECE_REALS>(c, (int)(site % QK_TILE))];
+  return y.data[y.single_rhs_word(site, piece) + inner<R, P>(c, (int)(site % QK_TILE))];
 }
 
 /* ---- dot: 16 threads share the 8 x 8 pairs of two pieces, two by two each; 8 pieces at a time */
@@ -65,27 +71,28 @@ template <class S> struct dot_args {
 };
 
 /* What a thread loads of the items from `at` on: words of the basis and of y, 0 from `to` on. */
-template <class S> struct dot_words {
-  static constexpr int n = dot_items * QK_PIECE_WORDS / threads;
+template <class S, int P> struct dot_words {
+  static constexpr int words = words_of<P>, n = dot_items * words / threads;
   real<S> x[n], z[n];
   __device__ void load(const dot_args<S> &a, const pieces<S> &v, int tile, int64_t at, int64_t to) {
     QK_UNROLL
     for (int i = 0; i < n; i++) {
-      const int w = (int)threadIdx.x + i * threads, word = w % QK_PIECE_WORDS;
-      const int64_t item = at + w / QK_PIECE_WORDS;
+      const int w = (int)threadIdx.x + i * threads, word = w % words;
+      const int64_t item = at + w / words;
       x[i] = z[i] = 0;
       if (item >= to) continue;
       const item_place p(item, v.per_tile);
-      x[i] = value<S>(v, p.site, tile, p.piece, word);
-      z[i] = value_of_y<S>(a.y, p.site, blockIdx.z, p.piece, word / QK_TILE, word % QK_TILE);
+      x[i] = value<S, P>(v, p.site, tile, p.piece, word);
+      z[i] = value_of_y<S, P>(a.y, p.site, blockIdx.z, p.piece, word / QK_TILE, word % QK_TILE);
     }
   }
 };
 
-template <class S>
+template <class S, int P>
 __global__ void __launch_bounds__(threads) dot_kernel(const __grid_constant__ dot_args<S> a) {
   using R = real<S>;
-  __shared__ R vs[dot_items][QK_PIECE_WORDS], ys[dot_items][QK_PIECE_WORDS];
+  constexpr int words = words_of<P>;
+  __shared__ R vs[dot_items][words], ys[dot_items][words];
   __shared__ double share[dot_items][QK_TILE * QK_TILE][2];
   const int tile = a.first + blockIdx.y, item = threadIdx.x / 16, pair = threadIdx.x % 16;
   const int i0 = pair / 4 * 2, j0 = pair % 4 * 2;
@@ -93,25 +100,25 @@ __global__ void __launch_bounds__(threads) dot_kernel(const __grid_constant__ do
   const int64_t from = a.sites * blockIdx.x / gridDim.x * v.per_tile,
                 to = a.sites * (blockIdx.x + 1) / gridDim.x * v.per_tile;
   double sum[4][2] = {};
-  dot_words<S> next;
+  dot_words<S, P> next;
   next.load(a, v, tile % a.v.ntile, from, to);
   for (int64_t at = from; at < to; at += dot_items) {
     __syncthreads();
     QK_UNROLL
-    for (int i = 0; i < dot_words<S>::n; i++) {
-      const int w = (int)threadIdx.x + i * threads, word = w % QK_PIECE_WORDS;
-      vs[w / QK_PIECE_WORDS][word] = next.x[i];
-      ys[w / QK_PIECE_WORDS][inner<R, QK_PIECE_REALS>(word / QK_TILE, word % QK_TILE)] = next.z[i];
+    for (int i = 0; i < dot_words<S, P>::n; i++) {
+      const int w = (int)threadIdx.x + i * threads, word = w % words;
+      vs[w / words][word] = next.x[i];
+      ys[w / words][inner<R, P>(word / QK_TILE, word % QK_TILE)] = next.z[i];
     }
     __syncthreads();
     next.load(a, v, tile % a.v.ntile, at + dot_items, to);
     R part[4][2] = {};
     QK_UNROLL
-    for (int k = 0; k < comps; k++) {
+    for (int k = 0; k < P / 2; k++) {
       QK_UNROLL
       for (int p = 0; p < 4; p++) {
-        const complex_of<R> s = staged<S>(vs[item], k, i0 + p / 2),
-                            z = staged<R>(ys[item], k, j0 + p % 2);
+        const complex_of<R> s = staged<S, P>(vs[item], k, i0 + p / 2),
+                            z = staged<R, P>(ys[item], k, j0 + p % 2);
         part[p][0] += s.re * z.re + s.im * z.im;
         part[p][1] += s.re * z.im - s.im * z.re;
       }
@@ -148,7 +155,7 @@ __global__ void __launch_bounds__(threads)
   if (j < columns) c[2 * ((int64_t)i * columns + j) + word % 2] = sum;
 }
 
-template <class S> qk_status_t run_dot(qk_ops_ctx_t *ctx, const qk_basis_args_t *a) {
+template <class S, int P> qk_status_t run_dot(qk_ops_ctx_t *ctx, const qk_basis_args_t *a) {
   constexpr int64_t room = (int64_t)(QK_MAX_RHS / QK_TILE) * QK_GPU_MULTI * QK_GPU_BLOCKS *
                            QK_TILE * 2; /* doubles of partial */
   dot_args<S> k = {basis_of<S>(*a), pieces_of<real<S>>(a->y), a->y.nsites, 0, qk_gpu(ctx)->partial};
@@ -157,7 +164,7 @@ template <class S> qk_status_t run_dot(qk_ops_ctx_t *ctx, const qk_basis_args_t 
   const int most = (int)(room / ((int64_t)blocks * ytiles * threads));
   for (; k.first < k.v.tiles; k.first += most) {
     const int now = k.v.tiles - k.first < most ? k.v.tiles - k.first : most;
-    dot_kernel<S><<<dim3(blocks, now, ytiles), threads, 0, stream>>>(k);
+    dot_kernel<S, P><<<dim3(blocks, now, ytiles), threads, 0, stream>>>(k);
     qk_status_t status = qk_gpu_launched(ctx, "basis_dot");
     if (status != QK_OK) return status;
     dot_finish_kernel<<<dim3(now, ytiles), threads, 0, stream>>>(k.partial, blocks, k.first,
@@ -182,8 +189,8 @@ template <class S> struct axpy_args {
 };
 
 /* Words of a tile of the basis that a thread loads for its warp, 0 beyond the last item. */
-template <class S> struct axpy_words {
-  static constexpr int n = held * QK_PIECE_WORDS / 32;
+template <class S, int P> struct axpy_words {
+  static constexpr int words = words_of<P>, n = held * words / 32;
   real<S> x[n];
   __device__ void load(const axpy_args<S> &a, int tile, int64_t at, int64_t items) {
     if (tile >= a.v.tiles) return;
@@ -191,9 +198,9 @@ template <class S> struct axpy_words {
     QK_UNROLL
     for (int i = 0; i < n; i++) {
       const int w = (int)threadIdx.x % 32 + i * 32;
-      const int64_t item = at + w / QK_PIECE_WORDS;
+      const int64_t item = at + w / words;
       const item_place p(item < items ? item : 0, v.per_tile);
-      x[i] = value<S>(v, p.site, tile % a.v.ntile, p.piece, w % QK_PIECE_WORDS);
+      x[i] = value<S, P>(v, p.site, tile % a.v.ntile, p.piece, w % words);
       if (item >= items) x[i] = 0;
     }
   }
@@ -214,16 +221,18 @@ __device__ void load_factors(const axpy_args<S> &a, int first,
   }
 }
 
-template <class S>
+/* Of colour vectors the last eight threads of a warp have no component. */
+template <class S, int P>
 __global__ void __launch_bounds__(threads) axpy_kernel(const __grid_constant__ axpy_args<S> a) {
   using R = real<S>;
-  __shared__ R vs[warps][held][QK_PIECE_WORDS];
+  constexpr int words = words_of<P>, comps = P / 2;
+  __shared__ R vs[warps][held][words];
   __shared__ complex_of<R> q[held_tiles][QK_TILE][QK_TILE];
   const int warp = threadIdx.x / 32, k = threadIdx.x % 32 / QK_TILE, lane = threadIdx.x % QK_TILE;
   const int column = blockIdx.y * QK_TILE + lane, per_tile = a.y.per_tile;
   const int64_t items = a.sites * per_tile, at = ((int64_t)blockIdx.x * warps + warp) * held;
   complex_of<R> sum[held] = {};
-  axpy_words<S> next;
+  axpy_words<S, P> next;
   next.load(a, 0, at, items);
   for (int t = 0; t < a.v.tiles; t++) {
     if (t % held_tiles == 0) {
@@ -233,9 +242,9 @@ __global__ void __launch_bounds__(threads) axpy_kernel(const __grid_constant__ a
     }
     __syncwarp();
     QK_UNROLL
-    for (int i = 0; i < axpy_words<S>::n; i++) {
+    for (int i = 0; i < axpy_words<S, P>::n; i++) {
       const int w = (int)threadIdx.x % 32 + i * 32;
-      vs[warp][w / QK_PIECE_WORDS][w % QK_PIECE_WORDS] = next.x[i];
+      vs[warp][w / words][w % words] = next.x[i];
     }
     __syncwarp();
     next.load(a, t + 1, at, items);
@@ -244,7 +253,7 @@ __global__ void __launch_bounds__(threads) axpy_kernel(const __grid_constant__ a
       const complex_of<R> f = q[t % held_tiles][i][lane];
       QK_UNROLL
       for (int h = 0; h < held; h++) {
-        const complex_of<R> z = staged<S>(vs[warp][h], k, i);
+        const complex_of<R> z = staged<S, P>(vs[warp][h], k < comps ? k : 0, i);
         sum[h].re += f.re * z.re - f.im * z.im;
         sum[h].im += f.re * z.im + f.im * z.re;
       }
@@ -252,31 +261,32 @@ __global__ void __launch_bounds__(threads) axpy_kernel(const __grid_constant__ a
   }
   for (int h = 0; h < held; h++) {
     const int64_t n = at + h;
-    if (n >= items || column >= a.columns) continue;
+    if (n >= items || column >= a.columns || k >= comps) continue;
     const item_place p(n, per_tile);
     const int64_t site = p.site;
     const int piece = p.piece;
-    R *out = a.y.ntile > 0 ? a.y.data + a.y.word(site, blockIdx.y, piece) +
-                                 inner<R, QK_PIECE_REALS>(2 * k, lane)
+    R *out = a.y.ntile > 0 ? a.y.data + a.y.word(site, blockIdx.y, piece) + inner<R, P>(2 * k, lane)
                            : a.y.data + a.y.single_rhs_word(site, piece) +
-                                 inner<R, QK_PIECE_REALS>(2 * k, (int)(site % QK_TILE));
+                                 inner<R, P>(2 * k, (int)(site % QK_TILE));
     out[0] += sum[h].re;
     out[1] += sum[h].im;
   }
 }
 
-template <class S> qk_status_t run_axpy(qk_ops_ctx_t *ctx, const qk_basis_args_t *a) {
+template <class S, int P> qk_status_t run_axpy(qk_ops_ctx_t *ctx, const qk_basis_args_t *a) {
   const axpy_args<S> k = {
       basis_of<S>(*a), pieces_of<real<S>>(a->y), a->y.nsites, a->y.nrhs, a->sign, a->c};
   const int64_t per_block = warps * held, items = k.sites * k.y.per_tile;
   const dim3 grid((unsigned)((items + per_block - 1) / per_block), a->y.ntile > 0 ? a->y.ntile : 1);
-  axpy_kernel<S><<<grid, threads, 0, qk_gpu(ctx)->stream[0]>>>(k);
+  axpy_kernel<S, P><<<grid, threads, 0, qk_gpu(ctx)->stream[0]>>>(k);
   return qk_gpu_launched(ctx, "basis_axpy");
 }
 
-/* ---- rotate: a block of threads sets 32 components of all vectors aside; a warp makes four new */
+/* ---- rotate: a block of threads sets the components of 8 pieces of all vectors aside; of each, 32
+ * or 24, a thread makes four new ones ---------------------------------------------------------- */
 
-constexpr int rotate_threads = 256, entries = 32, made = 4;
+constexpr int rotate_threads = 256, most_held = 8, made = 4;
+template <int P> constexpr int entries = most_held *P / 2;
 
 template <class S> struct rotate_args {
   basis<S> v;
@@ -290,29 +300,29 @@ template <class S> __device__ int64_t piece_word(const basis<S> &v, int tile, in
   return f.word(item / f.per_tile, tile % v.ntile, (int)(item % f.per_tile));
 }
 
-template <class S>
+template <class S, int P>
 __global__ void __launch_bounds__(rotate_threads)
     rotate_kernel(const __grid_constant__ rotate_args<S> a) {
   extern __shared__ double memory[];
-  S *old = (S *)memory; /* [tile][held][64 words] */
-  const int held_pieces = a.pieces_held, line = held_pieces * QK_PIECE_WORDS;
+  constexpr int words = words_of<P>, comps = P / 2, teams = rotate_threads / entries<P>;
+  S *old = (S *)memory; /* [tile][held][words] */
+  const int held_pieces = a.pieces_held, line = held_pieces * words;
   const int rows = a.v.tiles * QK_TILE;
   const int64_t at = (int64_t)blockIdx.x * held_pieces;
   for (int w = threadIdx.x; w < a.v.tiles * line; w += rotate_threads) {
     const int tile = w / line;
-    const int64_t n = at + w % line / QK_PIECE_WORDS;
-    old[w] = n < a.items
-                 ? a.v.block[tile / a.v.ntile].data[piece_word(a.v, tile, n) + w % QK_PIECE_WORDS]
-                 : (S)0;
+    const int64_t n = at + w % line / words;
+    old[w] =
+        n < a.items ? a.v.block[tile / a.v.ntile].data[piece_word(a.v, tile, n) + w % words] : (S)0;
   }
   __syncthreads();
-  const int h = threadIdx.x % entries / comps, k = threadIdx.x % comps;
-  if (h >= held_pieces || at + h >= a.items) return;
-  for (int j = threadIdx.x / entries * made; j < a.columns; j += rotate_threads / entries * made) {
+  const int team = threadIdx.x / entries<P>, h = threadIdx.x % entries<P> / comps,
+            k = threadIdx.x % comps;
+  if (team >= teams || h >= held_pieces || at + h >= a.items) return;
+  for (int j = team * made; j < a.columns; j += teams * made) {
     complex_of<S> sum[made] = {};
     for (int i = 0; i < rows; i++) {
-      const complex_of<S> z =
-          staged<S>(old + (i / QK_TILE) * line + h * QK_PIECE_WORDS, k, i % QK_TILE);
+      const complex_of<S> z = staged<S, P>(old + (i / QK_TILE) * line + h * words, k, i % QK_TILE);
       QK_UNROLL
       for (int m = 0; m < made; m++) {
         if (j + m >= a.columns) continue;
@@ -327,28 +337,28 @@ __global__ void __launch_bounds__(rotate_threads)
       if (j + m >= a.columns) continue;
       const int tile = (j + m) / QK_TILE;
       S *to = a.v.block[tile / a.v.ntile].data + piece_word(a.v, tile, at + h) +
-              inner<S, QK_PIECE_REALS>(2 * k, (j + m) % QK_TILE);
+              inner<S, P>(2 * k, (j + m) % QK_TILE);
       to[0] = sum[m].re;
       to[1] = sum[m].im;
     }
   }
 }
 
-template <class S> qk_status_t run_rotate(qk_ops_ctx_t *ctx, const qk_basis_args_t *a) {
+template <class S, int P> qk_status_t run_rotate(qk_ops_ctx_t *ctx, const qk_basis_args_t *a) {
   const size_t room = qk_gpu(ctx)->shared_room;
-  rotate_args<S> k = {basis_of<S>(*a), 0, a->columns, entries / comps, a->c};
+  rotate_args<S> k = {basis_of<S>(*a), 0, a->columns, most_held, a->c};
   k.items = a->v[0].nsites * k.v.block[0].per_tile;
-  const size_t piece = (size_t)k.v.tiles * QK_PIECE_WORDS * sizeof(S);
+  const size_t piece = (size_t)k.v.tiles * words_of<P> * sizeof(S);
   while (piece * k.pieces_held > room) k.pieces_held--;
   const size_t bytes = piece * k.pieces_held;
   qk_status_t status =
       qk_gpu_check(ctx,
-                   cudaFuncSetAttribute(rotate_kernel<S>,
+                   cudaFuncSetAttribute(rotate_kernel<S, P>,
                                         cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes),
                    "cudaFuncSetAttribute");
   if (status != QK_OK) return status;
   const unsigned blocks = (unsigned)((k.items + k.pieces_held - 1) / k.pieces_held);
-  rotate_kernel<S><<<blocks, rotate_threads, bytes, qk_gpu(ctx)->stream[0]>>>(k);
+  rotate_kernel<S, P><<<blocks, rotate_threads, bytes, qk_gpu(ctx)->stream[0]>>>(k);
   return qk_gpu_launched(ctx, "basis_rotate");
 }
 
@@ -386,24 +396,38 @@ qk_status_t sites(qk_ops_ctx_t *ctx, const char *call, const qk_sites_args_t *a)
   return qk_gpu_launched(ctx, call);
 }
 
+/* body(storage type, reals of a piece) of the basis. */
+template <class F> qk_status_t with_kind(const qk_basis_args_t *a, const F &body) {
+  return with_piece_reals(a->v[0], [=](auto reals) {
+    return with_storage(a->v[0].prec, [=](auto s) { return body(s, reals); });
+  });
+}
+
 } // namespace
 
 qk_status_t basis_dot(qk_ops_ctx_t *ctx, const qk_basis_args_t *a) {
   const qk_status_t status = qk_args_basis(ctx, "basis_dot", a);
   if (status != QK_OK) return status;
-  return with_storage(a->v[0].prec, [=](auto s) { return run_dot<stored<decltype(s)>>(ctx, a); });
+  return with_kind(a, [=](auto s, auto reals) {
+    return run_dot<stored<decltype(s)>, decltype(reals)::value>(ctx, a);
+  });
 }
 
 qk_status_t basis_axpy(qk_ops_ctx_t *ctx, const qk_basis_args_t *a) {
   const qk_status_t status = qk_args_basis(ctx, "basis_axpy", a);
   if (status != QK_OK) return status;
-  return with_storage(a->v[0].prec, [=](auto s) { return run_axpy<stored<decltype(s)>>(ctx, a); });
+  return with_kind(a, [=](auto s, auto reals) {
+    return run_axpy<stored<decltype(s)>, decltype(reals)::value>(ctx, a);
+  });
 }
 
 qk_status_t basis_rotate(qk_ops_ctx_t *ctx, const qk_basis_args_t *a) {
   const qk_status_t status = qk_args_rotate(ctx, a);
   if (status != QK_OK) return status;
-  return a->v[0].prec == QK_DOUBLE ? run_rotate<double>(ctx, a) : run_rotate<float>(ctx, a);
+  return with_piece_reals(a->v[0], [=](auto reals) {
+    constexpr int P = decltype(reals)::value;
+    return a->v[0].prec == QK_DOUBLE ? run_rotate<double, P>(ctx, a) : run_rotate<float, P>(ctx, a);
+  });
 }
 
 qk_status_t sites_get(qk_ops_ctx_t *ctx, const qk_sites_args_t *a) {

@@ -2,6 +2,9 @@
  * gpu/staggered/stag.cuh: launches of the staggered hop for one storage type. Each stag_*.cu
  * instantiates it for its type. The arguments have been checked (stag_args.h). A thread has one
  * lane (place.cuh), or several of one site.
+ *
+ * Products (x, out) of a site are made in the arithmetic of S, those of sites added in double: a
+ * block of threads leaves a sum for each column in its order, a second kernel adds these.
  */
 #ifndef QK_CUDA_GPU_STAG_CUH
 #define QK_CUDA_GPU_STAG_CUH
@@ -9,6 +12,7 @@
 #include "cuda/body/staggered/stag.h"
 #include "cuda/gpu/place.cuh"
 #include "cuda/gpu/staggered/tiles.cuh"
+#include "cuda/kernels.h"
 
 namespace QK_NS {
 
@@ -24,15 +28,23 @@ constexpr int stag_resident = sizeof(S) == 8 ? (N > 1 ? 3 : 4)
                               : N == 2       ? 5
                                              : 4;
 
-/* Of right-hand sides that fill tiles a thread has several, `apart` from each other, whose links it
- * loads once; four threads in a row load 64 contiguous bytes of a site. */
-constexpr int stag_apart = 4;
+/* Of right-hand sides that fill tiles four threads have those of a site, and load its links once
+ * each. In double a thread has every fourth one; else two that stand side by side in each tile, of
+ * which it loads a component at once. Four threads load 64 contiguous bytes. */
+constexpr int stag_team = 4;
+template <class S, int N> constexpr bool stag_pairs = N > 1 && sizeof(S) < 8;
+
+/* Number n of those of thread k of a team, in columns. */
+template <class S, int N> QK_ANY int stag_column(int k, int n) {
+  return stag_pairs<S, N> ? 2 * k + n % 2 + n / 2 * QK_TILE : k + n * stag_team;
+}
 
 template <class S> struct stag_job {
   qk_stag_args_t a;
   stag_numbers<real<S>> num;
   tiled_walk sites;
   thread_layout threads;
+  double *partial; /* [column][block]; NULL: no products wanted */
 };
 
 struct stag_pack_job {
@@ -40,22 +52,70 @@ struct stag_pack_job {
   thread_layout threads;
 };
 
+/* Columns of which threads of a block that have the same one are this far apart. */
+template <int N> constexpr int stag_stride = N > 1 ? stag_team : 1;
+
+/* Of blocks with all columns of their sites. All threads of a block must come here. */
+template <class S, int N>
+__device__ void stag_leave(const real<S> *product, bool exists, double *partial) {
+  constexpr int warps = stag_threads<S, N> / 32, stride = stag_stride<N>, columns = stride * N;
+  __shared__ double share[warps][columns];
+  const int lane = (int)threadIdx.x % 32;
+  QK_UNROLL
+  for (int n = 0; n < N; n++) {
+    double v = exists ? (double)product[n] : 0;
+    QK_UNROLL
+    for (int far = stride; far < 32; far *= 2) v += __shfl_xor_sync(0xffffffffu, v, far);
+    if (lane < stride) share[threadIdx.x / 32][stag_column<S, N>(lane, n)] = v;
+  }
+  __syncthreads();
+  if (threadIdx.x >= columns) return;
+  double sum = 0;
+  for (int w = 0; w < warps; w++) sum += share[w][threadIdx.x];
+  partial[(int64_t)threadIdx.x * gridDim.x + blockIdx.x] = sum;
+}
+
+/* Column blockIdx.x. */
+constexpr int stag_add_threads = 1024;
+inline __global__ void __launch_bounds__(stag_add_threads)
+    stag_add_kernel(const double *partial, int blocks, const uint8_t *mask, double *red) {
+  __shared__ double share[stag_add_threads];
+  if (mask != nullptr && mask[blockIdx.x] == 0) return;
+  const double *p = partial + (int64_t)blockIdx.x * blocks;
+  double sum = 0;
+#pragma unroll 8
+  for (int b = (int)threadIdx.x; b < blocks; b += stag_add_threads) sum += p[b];
+  share[threadIdx.x] = sum;
+  for (int n = stag_add_threads / 2; n > 0; n /= 2) {
+    __syncthreads();
+    if (threadIdx.x < n) share[threadIdx.x] += share[threadIdx.x + n];
+  }
+  if (threadIdx.x > 0) return;
+  red[2 * blockIdx.x] = share[0];
+  red[2 * blockIdx.x + 1] = 0;
+}
+
 template <class S, bool LONG, stag_mode MODE, int N>
 __global__ void __launch_bounds__(stag_threads<S, N>,
                                   stag_resident<S, N> *hop_threads / stag_threads<S, N>)
     stag_kernel(const __grid_constant__ stag_job<S> job) {
   const thread_place p = job.threads.place(blockIdx.x, threadIdx.x, stag_threads<S, N>);
-  if (p.n >= job.sites.nwork) return;
-  const site_pos here = site_in(job.a.lat, job.sites, p.n);
-  const int column = p.tile * QK_TILE + p.lane, k = column % stag_apart;
-  const int first = N == 1 ? column : (column - k) * N + k;
+  const bool exists = p.n < job.sites.nwork;
+  if (!exists && job.partial == nullptr) return;
+  const site_pos here = site_in(job.a.lat, job.sites, exists ? p.n : 0);
+  const int column = p.tile * QK_TILE + p.lane, k = N == 1 ? 0 : column % stag_team;
+  const int first = (column - k) * N;
   stag_one at[N];
   QK_UNROLL
   for (int n = 0; n < N; n++) {
-    const int c = first + n * stag_apart;
+    const int c = first + stag_column<S, N>(k, n);
     at[n] = stag_one::with_lane(here, job.a.out.ntile, c / QK_TILE, c % QK_TILE);
   }
-  stag_body<stag_one, S, LONG, MODE, N>{job.a, job.num, at, here.parity}.run();
+  real<S> product[N] = {};
+  if (exists)
+    stag_body<stag_one, S, LONG, MODE, N, stag_pairs<S, N>>{job.a, job.num, at, here.parity}.run(
+        product);
+  if (job.partial != nullptr) stag_leave<S, N>(product, exists, job.partial);
 }
 
 /* blockIdx.y: 2 * mu + ahead */
@@ -84,48 +144,71 @@ inline tiled_walk stag_walk(const qk_stag_args_t &a) {
   return w;
 }
 
+/* Whether blocks have all columns of their sites, and there is room for their sums. */
+template <int N> bool stag_sums(const qk_stag_args_t &a, unsigned blocks) {
+  constexpr int64_t room =
+      (int64_t)QK_GPU_MULTI * (QK_MAX_RHS / QK_TILE) * QK_GPU_BLOCKS * QK_TILE * 2;
+  const int columns = stag_stride<N> * N;
+  return (N > 1 ? a.out.nrhs == columns : a.out.ntile == 0) && (int64_t)blocks * columns <= room;
+}
+
+/* (x, out) by a pass of its own. */
+inline qk_status_t stag_dot(qk_ops_ctx_t *ctx, const qk_stag_args_t &a) {
+  qk_blas_args_t dot = {};
+  dot.op = QK_BLAS_CDOT;
+  dot.f[0] = a.x;
+  dot.f[1] = a.out;
+  dot.mask = a.mask;
+  dot.red = a.red;
+  return blas(ctx, &dot);
+}
+
 template <class S, bool LONG, stag_mode MODE, int N>
-void stag_start(const qk_stag_args_t &a, const tiled_walk &sites, cudaStream_t stream) {
-  const thread_layout threads = N == 1
-                                    ? layout_of(a.out, sites.nwork)
-                                    : thread_layout{divider_by(a.out.nrhs / (stag_apart * N)), 2};
-  const stag_job<S> job = {a, stag_numbers_of<real<S>>(a), sites, threads};
+qk_status_t stag_start(qk_ops_ctx_t *ctx, const qk_stag_args_t &a, const tiled_walk &sites) {
+  const thread_layout threads = N == 1 ? layout_of(a.out, sites.nwork)
+                                       : thread_layout{divider_by(a.out.nrhs / (stag_team * N)), 2};
   const unsigned blocks = blocks_for(sites.nwork, threads, stag_threads<S, N>);
+  const bool sums = a.red != nullptr && stag_sums<N>(a, blocks);
+  const stag_job<S> job = {a, stag_numbers_of<real<S>>(a), sites, threads,
+                           sums ? qk_gpu(ctx)->partial : nullptr};
+  cudaStream_t stream = qk_gpu(ctx)->stream[0];
   stag_kernel<S, LONG, MODE, N><<<blocks, stag_threads<S, N>, 0, stream>>>(job);
+  const qk_status_t status = qk_gpu_launched(ctx, "stag");
+  if (status != QK_OK || a.red == nullptr) return status;
+  if (!sums) return stag_dot(ctx, a);
+  stag_add_kernel<<<stag_stride<N> * N, stag_add_threads, 0, stream>>>(job.partial, (int)blocks,
+                                                                       a.mask, a.red);
+  return qk_gpu_launched(ctx, "stag, products");
 }
 
 /* Double has registers for two at most; in half four were slower (docs/performance.md). */
 template <class S, bool LONG, stag_mode MODE>
-void stag_choose(const qk_stag_args_t &a, const tiled_walk &sites, cudaStream_t stream) {
-  const bool fits = (int64_t)sites.nwork * a.out.nrhs / stag_apart <= INT32_MAX;
+qk_status_t stag_choose(qk_ops_ctx_t *ctx, const qk_stag_args_t &a, const tiled_walk &sites) {
+  const bool fits = (int64_t)sites.nwork * a.out.nrhs / stag_team <= INT32_MAX;
   if constexpr (sizeof(S) == 4)
-    if (fits && a.out.nrhs % (4 * stag_apart) == 0)
-      return stag_start<S, LONG, MODE, 4>(a, sites, stream);
-  if (fits && a.out.nrhs % (2 * stag_apart) == 0)
-    return stag_start<S, LONG, MODE, 2>(a, sites, stream);
-  stag_start<S, LONG, MODE, 1>(a, sites, stream);
+    if (fits && a.out.nrhs % (4 * stag_team) == 0)
+      return stag_start<S, LONG, MODE, 4>(ctx, a, sites);
+  if (fits && a.out.nrhs % (2 * stag_team) == 0) return stag_start<S, LONG, MODE, 2>(ctx, a, sites);
+  return stag_start<S, LONG, MODE, 1>(ctx, a, sites);
 }
 
 template <class S, bool LONG>
-void stag_any(const qk_stag_args_t &a, const tiled_walk &sites, cudaStream_t stream) {
+qk_status_t stag_any(qk_ops_ctx_t *ctx, const qk_stag_args_t &a, const tiled_walk &sites) {
   switch (stag_mode_of(a)) {
   case STAG_WHOLE:
-    return stag_choose<S, LONG, STAG_WHOLE>(a, sites, stream);
+    return stag_choose<S, LONG, STAG_WHOLE>(ctx, a, sites);
   case STAG_SPLIT:
-    return stag_choose<S, LONG, STAG_SPLIT>(a, sites, stream);
+    return stag_choose<S, LONG, STAG_SPLIT>(ctx, a, sites);
   case STAG_MASKED:
-    return stag_start<S, LONG, STAG_MASKED, 1>(a, sites, stream);
+    return stag_start<S, LONG, STAG_MASKED, 1>(ctx, a, sites);
   }
+  return QK_BAD_ARGUMENT;
 }
 
 template <class S> qk_status_t stag_launch(qk_ops_ctx_t *ctx, const qk_stag_args_t &a) {
   const tiled_walk sites = stag_walk(a);
-  cudaStream_t stream = qk_gpu(ctx)->stream[0];
-  if (a.links.naik.data != nullptr)
-    stag_any<S, true>(a, sites, stream);
-  else
-    stag_any<S, false>(a, sites, stream);
-  return qk_gpu_launched(ctx, "stag");
+  return a.links.naik.data != nullptr ? stag_any<S, true>(ctx, a, sites)
+                                      : stag_any<S, false>(ctx, a, sites);
 }
 
 template <class S> qk_status_t stag_pack_launch(qk_ops_ctx_t *ctx, const qk_stag_pack_args_t &a) {

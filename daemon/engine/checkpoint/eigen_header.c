@@ -31,9 +31,8 @@ bool qk_eigen_is_coefficients(const qk_eigen_header_t *h, int block) {
 
 int qk_eigen_site_floats(const qk_eigen_header_t *h, int block) {
   if (qk_eigen_is_coefficients(h, block)) return QK_EIGEN_BLOCK * 2 * 2 * h->problem.cut.n;
-  const int numbers = qk_eigen_is_laplacian(&h->problem) ? 3
-                      : h->colours                       ? QK_COLOUR_COMPONENTS
-                                                         : 12;
+  const bool colours = h->colours || qk_eigen_is_laplacian(&h->problem);
+  const int numbers = colours ? QK_COLOUR_COMPONENTS : 12;
   return QK_EIGEN_BLOCK * 2 * numbers;
 }
 

@@ -17,7 +17,7 @@
  *   version 2, else zeros: vectors of the basis  extents of its aggregates x y z t  based (1:
  *     blocks begin with the basis; 0: a state before there is one)  order, window, top (f64) of the
  *     polynomial
- *   colours: of colour vectors (1: 4 components, of which the last one is 0) or of spinors (0)
+ *   colours: of colour vectors (1: 3 components) or of spinors (0)
  *   zeros, and in the last 8 bytes XXH3_64bits of all bytes before
  *
  * Then a table: `numbers` reals (f64; complete: eigenvalue and residual of each vector, of a
@@ -25,7 +25,7 @@
  * Laplacian as complete, for the first `converged` time slices), a checksum (u64) of each block,
  * XXH3_64bits of these, and zeros up to a multiple of 4096. Then the blocks, of eight eigenvectors:
  *
- *   [plane][vector][site][column][12 components, of colour vectors 4, of a Laplacian 3][re, im]
+ *   [plane][vector][site][column][12 components, of colour vectors and of a Laplacian 3][re, im]
  *   as float
  *
  * sites of the lattice in global lexicographic order, x fastest. The sum of the planes are the

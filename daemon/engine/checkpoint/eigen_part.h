@@ -8,8 +8,8 @@
 
 #include "daemon/engine/checkpoint/eigen_header.h"
 
-/* Floats of this rank's part of a block: [plane][vector][site][column][12, of colour vectors 4, of
- * a Laplacian 3][re, im], sites of the local lattice, or the even ones, lexicographic; of one of
+/* Floats of this rank's part of a block: [plane][vector][site][column][12, of colour vectors and
+ * of a Laplacian 3][re, im], sites of the local lattice, or the even ones, lexicographic; of one of
  * coefficients: [plane][aggregate][column][number][re, im]. Not collective. */
 int64_t qk_eigen_part_floats(const qk_geom_t *geom, const qk_eigen_header_t *h, int block);
 
@@ -23,7 +23,7 @@ qk_status_t qk_eigen_part_get_coefficients(const qk_eigen_header_t *h, const qk_
 qk_status_t qk_eigen_part_set_coefficients(const qk_eigen_header_t *h, const float *part,
                                            qk_field_t *block);
 /* A field of one right-hand side and vector in double takes the sum of both planes, [site][12,
- * of colour vectors 4][re, im]. */
+ * of colour vectors 3][re, im]. */
 qk_status_t qk_eigen_part_plain(const qk_field_t *field, float *const plane[2]);
 /* Vector `vector` of column `column` alone, to a field of one right-hand side in double. */
 qk_status_t qk_eigen_part_column(const qk_eigen_header_t *h, const float *part, int vector,

@@ -191,14 +191,6 @@ qk_status_t qk_lanczos_basis_project(qk_lanczos_basis_t *k, int nblock, qk_field
 
 /* ---- orthonormal blocks --------------------------------------------------------------------- */
 
-/* The fourth component of colour vectors is 0: T, a number, leaves it out. */
-static void only_colours(qk_lanczos_basis_t *k, const qk_field_t *full) {
-  qk_field_t *rest = take(k, QK_FULL);
-  if (qk_dev_ok(k->dev)) qk_dev_note(k->dev, k->op->ops->diag(k->op, rest, full, false, false));
-  blas(k, QK_BLAS_COPY, (qk_blas_args_t){.f = {full->v, rest->v}});
-  qk_work_release(k->work, rest);
-}
-
 /* Each vector of a right-hand side has numbers of its own. */
 static void draw(qk_lanczos_basis_t *k, const qk_field_t *full) {
   const qk_device_t *dev = k->dev;
@@ -209,7 +201,6 @@ static void draw(qk_lanczos_basis_t *k, const qk_field_t *full) {
                          .seed = k->seed + (uint64_t)k->randomised++};
     if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->noise(dev->ctx, &a));
   }
-  if (qk_operator_is_positive(k->op)) only_colours(k, full);
   if (k->restrict_noise) k->restrict_noise(k->op, full);
 }
 

@@ -30,7 +30,7 @@ static inline int qk_geom_slices(const qk_geom_t *geom) {
 
 /* Real numbers of a vector at a site on the wire, of a finest level. */
 static inline int qk_geom_wire_reals(const qk_geom_t *geom) {
-  return geom->ncomp == QK_COLOUR_COMPONENTS ? 6 : 2 * geom->ncomp;
+  return 2 * geom->ncomp;
 }
 
 /* Global extents must be even and >= 2, local ones even and >= 4 in split directions

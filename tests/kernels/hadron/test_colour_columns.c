@@ -1,5 +1,5 @@
-/* Colour vectors: wire order of three components against fields of four, sources and noise. Of
- * spinors the spin 0 is made by the same rules, so that it is what they are compared with.
+/* Colour vectors: wire order, sources and noise. Of spinors the spin 0 is made by the same rules,
+ * so that it is what they are compared with.
  * Backend: QK_BACKEND. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -19,24 +19,18 @@ static bool has_cut(cut_t cut) {
   return cut.subset == QK_FULL && cut.prec != QK_HALF;
 }
 
-/* Random numbers of three colours a site. */
 static double complex *colours(const kit_t *kit, uint64_t seed) {
-  double complex *x = kit_vector(kit), *three = calloc((size_t)kit->volume * 3, sizeof *three);
+  double complex *x = kit_vector(kit);
   kit_random(kit, seed, x);
-  for (int64_t n = 0; n < kit->volume; n++) memcpy(three + 3 * n, x + 4 * n, 3 * sizeof *x);
-  free(x);
-  return three;
+  return x;
 }
 
-static double off_by(const kit_t *kit, const double complex *four, const double complex *three,
+static double off_by(const kit_t *kit, const double complex *x, const double complex *y,
                      double factor) {
   double most = 0;
-  for (int64_t n = 0; n < kit->volume; n++) {
-    for (int c = 0; c < 3; c++) {
-      const double off = cabs(four[4 * n + c] - factor * three[3 * n + c]);
-      if (!(off <= most)) most = off;
-    }
-    cr_assert(four[4 * n + 3] == 0, "fourth component at site %lld", (long long)n);
+  for (size_t i = 0; i < kit_components(kit); i++) {
+    const double off = cabs(x[i] - factor * y[i]);
+    if (!(off <= most)) most = off;
   }
   return most;
 }
@@ -106,7 +100,7 @@ static void to_and_fro(const kit_t *kit, cut_t cut, bool is_double) {
   block_free(kit, &b);
 }
 
-Test(colour, wire_has_three_components_and_the_field_a_zero_behind_them) {
+Test(colour, goes_to_and_fro_in_wire_order) {
   kit_t kit;
   colour_kit_open(&kit);
   for (int i = 0; i < ncuts; i++)
@@ -119,39 +113,31 @@ Test(colour, wire_has_three_components_and_the_field_a_zero_behind_them) {
 static void against_spinors(kit_t *kit, const qk_source_args_t *like) {
   const cut_t cut = {QK_DOUBLE, 3, false, QK_FULL};
   qk_source_args_t a = *like;
-  block_t four = block_make(kit, cut, 2);
-  a.field = four.field.v;
-  if (a.kind == QK_SOURCE_HELD) { /* what it holds: colours alone */
-    double complex *x = block_get(kit, &four, a.rhs);
-    for (int64_t n = 0; n < kit->volume; n++) x[4 * n + 3] = 0;
-    block_set(kit, &four, a.rhs, x);
-    free(x);
-  }
-  double complex *held = block_get(kit, &four, a.rhs);
+  block_t three = block_make(kit, cut, 2);
+  a.field = three.field.v;
+  double complex *held = block_get(kit, &three, a.rhs);
   kit_must(kit, kit->ops->source(kit->ctx, &a), "source");
-  double complex *got = block_get(kit, &four, a.rhs);
+  double complex *got = block_get(kit, &three, a.rhs);
   kit->ncomp = 12;
   block_t twelve = block_make(kit, cut, 3);
   double complex *x = kit_vector(kit);
-  for (int64_t n = 0; n < kit->volume; n++) memcpy(x + 12 * n, held + 4 * n, 3 * sizeof *x);
+  for (int64_t n = 0; n < kit->volume; n++) memcpy(x + 12 * n, held + 3 * n, 3 * sizeof *x);
   block_set(kit, &twelve, a.rhs, x);
   a.field = twelve.field.v;
   if (a.spin < 0) a.spin = 0;
   kit_must(kit, kit->ops->source(kit->ctx, &a), "source");
   double complex *want = block_get(kit, &twelve, a.rhs);
-  for (int64_t n = 0; n < kit->volume; n++) {
+  for (int64_t n = 0; n < kit->volume; n++)
     for (int c = 0; c < 3; c++)
-      cr_assert(got[4 * n + c] == want[12 * n + c], "kind %d, site %lld, colour %d", (int)a.kind,
+      cr_assert(got[3 * n + c] == want[12 * n + c], "kind %d, site %lld, colour %d", (int)a.kind,
                 (long long)n, c);
-    cr_assert(got[4 * n + 3] == 0);
-  }
   free(held);
   free(got);
   free(x);
   free(want);
   block_free(kit, &twelve);
   kit->ncomp = QK_COLOUR_COMPONENTS;
-  block_free(kit, &four);
+  block_free(kit, &three);
 }
 
 Test(colour, sources_are_those_of_spin_0) {
@@ -173,28 +159,32 @@ Test(colour, sources_are_those_of_spin_0) {
   kit_close(&kit);
 }
 
-Test(colour, noise_leaves_the_fourth_component_zero) {
+Test(colour, noise_is_that_of_spin_0) {
   kit_t kit;
   colour_kit_open(&kit);
   for (int i = 0; i < ncuts; i++) {
     if (!has_cut(cuts[i])) continue;
+    kit.ncomp = 12;
+    block_t spinors = block_make(&kit, cuts[i], 5);
+    kit.ncomp = QK_COLOUR_COMPONENTS;
     block_t b = block_make(&kit, cuts[i], 4);
     qk_noise_args_t a = {.lat = kit.lat, .field = b.field.v, .rhs = -1, .seed = 9};
+    kit_must(&kit, kit.ops->noise(kit.ctx, &a), "noise");
+    a.field = spinors.field.v;
+    kit_must(&kit, kit.ops->noise(kit.ctx, &a), "noise");
     for (int rhs = 0; rhs < cuts[i].nrhs; rhs++) {
-      a.colour = 0;
-      kit_must(&kit, kit.ops->noise(kit.ctx, &a), "noise");
-      double complex *any = block_get(&kit, &b, rhs);
-      a.colour = 1;
-      kit_must(&kit, kit.ops->noise(kit.ctx, &a), "noise");
       double complex *x = block_get(&kit, &b, rhs);
-      for (int64_t n = 0; n < kit.volume; n++) {
-        cr_assert(any[4 * n + 3] != 0 && x[4 * n + 3] == 0);
-        cr_assert_arr_eq(x + 4 * n, any + 4 * n, 3 * sizeof *x);
-      }
-      free(any);
+      kit.ncomp = 12;
+      double complex *y = block_get(&kit, &spinors, rhs);
+      kit.ncomp = QK_COLOUR_COMPONENTS;
+      for (int64_t n = 0; n < kit.volume; n++)
+        cr_assert_arr_eq(x + 3 * n, y + 12 * n, 3 * sizeof *x);
       free(x);
+      free(y);
     }
     block_free(&kit, &b);
+    kit.ncomp = 12;
+    block_free(&kit, &spinors);
   }
   kit_close(&kit);
 }
@@ -210,8 +200,6 @@ Test(colour, has_one_spin) {
   b = block_make(&kit, (cut_t){QK_DOUBLE, 2, false, QK_FULL}, 1);
   a.field = b.field.v;
   kit_refused(&kit, kit.ops->source(kit.ctx, &a), "ncomp = 20");
-  qk_noise_args_t noise = {.lat = kit.lat, .field = b.field.v, .colour = 1};
-  kit_refused(&kit, kit.ops->noise(kit.ctx, &noise), "ncomp = 20");
   block_free(&kit, &b);
   kit_close(&kit);
 }

@@ -392,7 +392,7 @@ Test(staggered, needs_fields_of_colour_vectors) {
   p.values = values_of("staggered;mass=0.1");
   qk_operator_t *op = NULL;
   cr_expect_eq(qk_operator_create(&rig.dev, rig.work, rig.links, &p, &op, &err), QK_BAD_ARGUMENT);
-  cr_expect_not_null(strstr(err.text, "staggered has 4"), "%s", err.text);
+  cr_expect_not_null(strstr(err.text, "staggered has 3"), "%s", err.text);
   rig.geom.ncomp = QK_COLOUR_COMPONENTS;
   rig_close(&rig);
 }
