@@ -67,15 +67,6 @@ static void copy(run_t *r, qk_spinor_t to, qk_spinor_t from) {
   OK(r->dev->ops->blas(r->dev->ctx, &args));
 }
 
-/* The fourth component of colour vectors is 0: T, a number, leaves it out. */
-static void only_colours(run_t *r, qk_field_t *f) {
-  qk_field_t *all;
-  OK(qk_work_reserve(r->op->work, f->v.prec, r->nrhs, f->v.subset, &all));
-  copy(r, all->v, f->v);
-  OK(r->op->ops->diag(r->op, f, all, false, false));
-  qk_work_release(r->op->work, all);
-}
-
 static qk_field_t *noise(run_t *r, int seed) {
   qk_field_t *f = take(r, QK_FULL), *single;
   OK(qk_work_reserve(r->op->work, QK_SINGLE, r->nrhs, QK_FULL, &single));
@@ -86,7 +77,6 @@ static qk_field_t *noise(run_t *r, int seed) {
                                   .seed = (uint64_t)seed + 1000 * (uint64_t)k};
     OK(r->dev->ops->noise(r->dev->ctx, &args));
   }
-  if (r->op->adjoint == QK_ADJOINT_ANTI) only_colours(r, single);
   copy(r, f->v, single->v);
   qk_work_release(r->op->work, single);
   return f;
@@ -221,6 +211,28 @@ static void check_neumann(run_t *r) {
   blas(r, QK_BLAS_ADD, want->v, y->v, y->v);
   OK(ops->neumann(r->op, y, in, 1, x, -1, y));
   expect_close(r, y->v, want->v, r->forms, "y + (1 - Mhat) in - x");
+}
+
+/* The product that comes with Mhat. */
+static void check_dot(run_t *r) {
+  const qk_operator_ops_t *ops = r->op->ops;
+  if (!ops->apply_system_dot) return;
+  qk_field_t *in = system_noise(r, 18);
+  qk_field_t *want = take(r, r->op->system), *got = take(r, r->op->system);
+  scalars_t with, after, size;
+  void *red = NULL;
+  const size_t bytes = (size_t)in->v.nrhs * 2 * sizeof(double);
+  OK(r->dev->ops->alloc(r->dev->ctx, bytes, &red));
+  OK(ops->apply_system_dot(r->op, got, in, NULL, red));
+  OK(r->dev->ops->copy(r->dev->ctx, with, red, bytes, QK_COPY_TO_HOST, 0));
+  OK(r->dev->ops->queue_sync(r->dev->ctx, 0));
+  r->dev->ops->free(r->dev->ctx, red);
+  OK(ops->apply_system(r->op, want, in, false, NULL));
+  reduce(r, QK_BLAS_CDOT, in->v, want->v, after);
+  reduce(r, QK_BLAS_NORM2, want->v, want->v, size);
+  for (int i = 0; i < r->nrhs; i++)
+    expect(r, fabs(with[i][0] - after[i][0]) / size[i][0], r->forms, "(in, Mhat in)", i);
+  expect_close(r, got->v, want->v, r->forms, "Mhat with its product");
 }
 
 static void apply_either(run_t *r, bool system, qk_field_t *out, qk_field_t *in, bool dagger) {
@@ -527,10 +539,10 @@ void operator_suite_parts(const subject_t *s, qk_prec_t prec, int nrhs) {
 
 void operator_suite(const subject_t *s) {
   static const int nrhs[] = {1, 5, 8, 12};
-  static check_fn *const check[] = {check_linear,   check_even_odd, check_residual, check_neumann,
-                                    check_adjoint,  check_declared, check_fused,    check_parts,
-                                    check_hop,      check_relax,    check_blocks,   check_alone,
-                                    check_flavours, check_refusals, check_counts};
+  static check_fn *const check[] = {check_linear, check_even_odd, check_residual, check_neumann,
+                                    check_dot,    check_adjoint,  check_declared, check_fused,
+                                    check_parts,  check_hop,      check_relax,    check_blocks,
+                                    check_alone,  check_flavours, check_refusals, check_counts};
   for (int p = 0; p < 3; p++)
     for (int k = 0; s->tol[p] > 0 && k < 4; k++)
       for (size_t c = 0; c < sizeof check / sizeof check[0]; c++)

@@ -151,6 +151,31 @@ static qk_status_t eo_apply_system(qk_operator_t *op, qk_field_t *out, const qk_
   return qk_dev_status(op->dev);
 }
 
+/* Of a stencil the second pass sums the product. */
+static qk_status_t eo_apply_system_dot(qk_operator_t *op, qk_field_t *out, const qk_field_t *in,
+                                       const uint8_t *mask, double *red) {
+  eo_t *e = (eo_t *)op;
+  if (!e->parts.stencil) {
+    const qk_status_t status = eo_apply_system(op, out, in, false, NULL);
+    if (status) return status;
+    qk_dev_blas(op->dev, QK_BLAS_CDOT,
+                (qk_blas_args_t){.f = {in->v, out->v}, .mask = mask, .red = red});
+    return qk_dev_status(op->dev);
+  }
+  if (!fits(e, out, in, QK_EVEN)) return QK_BAD_ARGUMENT;
+  const qk_eo_pass_t first = {.diag_on_sum = true, .inverse = true, .c_hop = 1};
+  const qk_eo_pass_t second = {.diag_on_sum = true,
+                               .inverse = true,
+                               .c_hop = -0.25,
+                               .c_x = 1,
+                               .x = in->v,
+                               .red = red,
+                               .mask = mask};
+  op->applications[in->v.prec]++;
+  two_passes(e, &first, &second, out->v, in->v);
+  return qk_dev_status(op->dev);
+}
+
 static qk_status_t eo_prepare(qk_operator_t *op, qk_field_t *out, const qk_field_t *b) {
   eo_t *e = (eo_t *)op;
   if (!e->parts.want[b->v.prec] || rests(e, b->v.prec) || b->v.subset != QK_FULL ||
@@ -385,6 +410,7 @@ static void eo_destroy(qk_operator_t *op) {
 
 static const qk_operator_ops_t eo_ops = {.apply = eo_apply,
                                          .apply_system = eo_apply_system,
+                                         .apply_system_dot = eo_apply_system_dot,
                                          .prepare = eo_prepare,
                                          .reconstruct = eo_reconstruct,
                                          .residual_system = eo_residual_system,

@@ -64,6 +64,9 @@ struct qk_eo_pass {
   const int *block; /* NULL: hops are not cut */
   double c_hop, c_z, c_x, c_y;
   qk_spinor_t z, x, y;
+  /* Of a stencil alone: as in qk_stag_args_t. */
+  double *red;
+  const uint8_t *mask;
 };
 
 void qk_eo_pass(qk_operator_t *op, const qk_eo_pass_t *pass, qk_spinor_t out, qk_spinor_t in);

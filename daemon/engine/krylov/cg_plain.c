@@ -8,7 +8,8 @@
  *   xi += alpha p,  r -= alpha q
  *
  * (p,q) is complex by rounding alone; alpha is what it is divided by, so that r stays the residual
- * of xi.
+ * of xi. Beside Mhat, which sums (p,q) where it can, an iteration reads and writes eight fields: xi
+ * is changed together with p, in the next one.
  */
 #include <math.h>
 
@@ -77,19 +78,50 @@ static void plain_replaced(qk_solver_t *s, const uint8_t *mask) {
   take_residual(s, mask, anew);
 }
 
-static void plain_iteration(qk_solver_t *s) {
+/* xi += alpha p of the last iteration, which later ones do when they change p, too. */
+static void add_last(qk_solver_t *s, const uint8_t *on) {
+  const plain_t *m = s->method_state;
+  const qk_multi_args_t args = {.n = 1,
+                                .f = {m->p->v},
+                                .y = s->xi->v,
+                                .c = qk_scalars_at(&s->scalars, ring(s, -1)),
+                                .d = qk_scalars_at(&s->scalars, PQ),
+                                .mask = on,
+                                .sign = 1};
+  if (qk_dev_ok(s->dev)) qk_dev_note(s->dev, s->dev->ops->multi_axpy(s->dev->ctx, &args));
+}
+
+/* q = Mhat p and (p,q). */
+static void apply(qk_solver_t *s, const uint8_t *on) {
   plain_t *m = s->method_state;
   qk_scalars_t *c = &s->scalars;
-  const uint8_t *on = qk_solver_running_mask(s);
-  const qk_spinor_t p = m->p->v, q = m->q->v;
+  const qk_operator_ops_t *ops = s->op->ops;
+  if (!ops->apply_system_dot) {
+    qk_solver_mhat(s, m->q, m->p, false);
+    qk_scalars_reduce(c, PQ, 1, QK_BLAS_CDOT,
+                      (qk_blas_args_t){.f = {m->p->v, m->q->v}, .mask = on});
+    return;
+  }
+  if (qk_dev_ok(s->dev))
+    qk_dev_note(s->dev, ops->apply_system_dot(s->op, m->q, m->p, on, qk_scalars_at(c, PQ)));
+  qk_scalars_sum(c, PQ, 1);
+}
+
+static void plain_iteration(qk_solver_t *s, const uint8_t *on, bool first) {
+  plain_t *m = s->method_state;
+  qk_scalars_t *c = &s->scalars;
+  const qk_spinor_t p = m->p->v, q = m->q->v, r = s->r->v;
   const double *rho = qk_scalars_at(c, ring(s, 0)), *old = qk_scalars_at(c, ring(s, -1));
   const double *pq = qk_scalars_at(c, PQ);
 
-  qk_solver_blas(s, QK_BLAS_CG_P, (qk_blas_args_t){.f = {p, s->r->v}, .c = {rho, old}, .mask = on});
-  qk_solver_mhat(s, m->q, m->p, false);
-  qk_scalars_reduce(c, PQ, 1, QK_BLAS_CDOT, (qk_blas_args_t){.f = {p, q}, .mask = on});
-  qk_scalars_reduce(c, ring(s, 1), 1, QK_BLAS_CG_XR,
-                    (qk_blas_args_t){.f = {s->xi->v, s->r->v, p, q}, .c = {rho, pq}, .mask = on});
+  if (first)
+    qk_solver_blas(s, QK_BLAS_CG_P, (qk_blas_args_t){.f = {p, r}, .c = {rho, old}, .mask = on});
+  else
+    qk_solver_blas(s, QK_BLAS_CG_XP,
+                   (qk_blas_args_t){.f = {s->xi->v, p, r}, .c = {old, pq, rho}, .mask = on});
+  apply(s, on);
+  qk_scalars_reduce(c, ring(s, 1), 1, QK_BLAS_CG_R,
+                    (qk_blas_args_t){.f = {r, r, q}, .c = {rho, pq}, .mask = on});
   m->last = (m->last + 1) % (s->check + 2);
 }
 
@@ -103,7 +135,9 @@ static void keep_trace(qk_solver_t *s) {
 }
 
 static qk_status_t plain_iterate(qk_solver_t *s) {
-  for (int i = 0; i < s->check; i++) plain_iteration(s);
+  const uint8_t *on = qk_solver_running_mask(s);
+  for (int i = 0; i < s->check; i++) plain_iteration(s, on, i == 0);
+  add_last(s, on);
   const qk_status_t status = qk_solver_await(s);
   if (status) return status;
   keep_trace(s);

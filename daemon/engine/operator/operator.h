@@ -44,6 +44,10 @@ typedef struct qk_operator_ops {
    * without dagger and x. */
   qk_status_t (*apply_system)(qk_operator_t *op, qk_field_t *out, const qk_field_t *in, bool dagger,
                               const qk_field_t *x);
+  /* out = Mhat in, and red[nrhs][2] = (Re (in, out), what rounding leaves of the imaginary part) of
+   * this rank, for right-hand sides of the mask (device.h). NULL: not of this operator. */
+  qk_status_t (*apply_system_dot)(qk_operator_t *op, qk_field_t *out, const qk_field_t *in,
+                                  const uint8_t *mask, double *red);
   /* Right-hand side of the system: out = T_ee^-1 (b_e - M_eo T_oo^-1 b_o); b full. */
   qk_status_t (*prepare)(qk_operator_t *op, qk_field_t *out, const qk_field_t *b);
   /* x = (xs, T_oo^-1 (b_o - M_oe xs)), xs the solution of the system; x, b full. xs may be that

@@ -50,7 +50,9 @@ static void pass(qk_operator_t *op, qk_halo_t *halo, const qk_eo_pass_t *p, qk_s
                          .c_hop = p->diag_on_sum ? local->scalar * hop : hop,
                          .links = parts->stag[out.prec],
                          .in = in,
-                         .out = out};
+                         .out = out,
+                         .red = p->red,
+                         .mask = p->mask};
   add(&args, local->scalar * p->c_z, &p->z);
   add(&args, p->c_x, &p->x);
   add(&args, p->c_y, &p->y);
@@ -58,7 +60,7 @@ static void pass(qk_operator_t *op, qk_halo_t *halo, const qk_eo_pass_t *p, qk_s
   launch(op->dev, halo, &args);
 }
 
-/* 8 or 16 products of 66 flops, and their sum; a colour vector has 4 components with the zero. */
+/* 8 or 16 products of 66 flops, and their sum. */
 const qk_eo_stencil_t qk_stencil_fat = {
     .flops = 570, .components = QK_COLOUR_COMPONENTS, .faces = QK_COLOUR_COMPONENTS, .pass = pass};
 const qk_eo_stencil_t qk_stencil_fat_long = {.flops = 1146,
