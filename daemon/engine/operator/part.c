@@ -103,10 +103,9 @@ static qk_status_t schur(qk_operator_t *op, const qk_part_t *part, const qk_fiel
 qk_status_t qk_part_apply(qk_operator_t *op, const qk_part_t *part, qk_field_t *out,
                           const qk_field_t *in, qk_field_t *room) {
   const bool dagger = part->dagger;
-  if (!op->ops->hop) return QK_BAD_ARGUMENT;
+  if (part->kind == QK_PART_M) return op->ops->apply(op, out, in, dagger, NULL, 0);
+  if (!op->ops->hop) return QK_BAD_ARGUMENT; /* M connects all sites, and has no parts */
   switch (part->kind) {
-  case QK_PART_M:
-    return op->ops->apply(op, out, in, dagger, NULL, 0);
   case QK_PART_HOP:
     return op->ops->hop(op, out, in, dagger);
   case QK_PART_DIAG:

@@ -61,6 +61,19 @@ def solutions_are_those_of_the_oracle(case):
 
 
 @tap.test
+def the_operator_itself_is_applied(case):
+    b = case.noise(4)
+    with case.daemon('--slots', '1') as d, Client(d) as c:
+        y, = solve(c, [b], work=qk.WORK_M)
+        z, = solve(c, [b], work=qk.WORK_M, dagger=True)
+    exact = case.of[MASS].apply(b)
+    g5 = np.repeat([1, 1, -1, -1], 3).reshape(4, 3)
+    assert np.linalg.norm(y.reshape(exact.shape) - exact) < 1e-9 * np.linalg.norm(exact)
+    exact = g5 * case.of[MASS].apply(g5 * b.reshape(exact.shape))
+    assert np.linalg.norm(z.reshape(exact.shape) - exact) < 1e-9 * np.linalg.norm(exact)
+
+
+@tap.test
 def several_masses_are_solved_together(case):
     with case.daemon('--slots', '2') as d, Client(d) as c:
         sources = [case.noise(1), case.chiral(2, 1)]
