@@ -243,7 +243,9 @@ typedef struct quark_load {
    * not with the solver mg. Negative: not set */
   int deflate;
   /* Those of this name, which a setup of the same links and operator keeps (quark_eigen.h), kind
-   * normal; deflate: how many of them, the lowest ones; 0 or not set: all. NULL: they are made */
+   * normal; deflate: how many of them, the lowest ones; 0 or not set: all. Of overlap fermions:
+   * those of kind gamma5 of the action wilson with the mass -M. Its sign function projects as many
+   * as its `modes` say, and needs one more. NULL: they are made */
   const char *deflate_from;
   /* Engines that serve the setup, on devices of their own, 1 to 16; 0: not set. Not of a setup of
    * one's own links. */

@@ -264,7 +264,8 @@ static const qk_option_row_t load_rows[] = {
     {"deflate", QK_OPTION_TAKEN, .form = "N|NAME", .take = take_deflate,
      .help = "lowest eigenvectors of Mhat^+ Mhat that each solve of cg, bicgstab or gcr begins "
              "with: how many are made, or the name of some that a setup of these links and this "
-             "operator keeps; 0: none"},
+             "operator keeps; 0: none. Of overlap fermions a name alone: those that its sign "
+             "function projects"},
     {"from", QK_OPTION_TEXT, AT(load.evolve_from), "SETUP",
      .help = "start multigrid from the null vectors of this setup, of another mass or "
              "configuration, or of what is left of its checkpoint"},

@@ -419,6 +419,20 @@ bool qk_values_share_vectors(const qk_values_t *a, const qk_values_t *b) {
   return strcmp(own, theirs) == 0;
 }
 
+bool qk_values_kernel(const qk_values_t *values, qk_values_t *kernel) {
+  char why[QK_WHY], mass[QK_REAL_BYTES + 1];
+  qk_values_t made;
+  if (!qk_values_action(values)->is_dense) return false;
+  snprintf(mass, sizeof mass, "%.17g", -qk_value(values, "M"));
+  if (!qk_values_init(&made, qk_action_rows[QK_ACTION_WILSON].name, why) ||
+      !qk_values_set(&made, MASS, mass, why) ||
+      !qk_values_set(&made, "links", qk_value_word(values, "links"), why) ||
+      !qk_values_complete(&made, why))
+    return false;
+  *kernel = made;
+  return true;
+}
+
 /* ---- boundary ------------------------------------------------------------------------------ */
 
 /* One entry: 1, -1, or a phase such as 0.5pi. */

@@ -107,6 +107,9 @@ bool qk_values_are_plain(const qk_values_t *values);
 /* Whether two operators on colour vectors differ in their mass at most: eigenvectors of Mhat = 1 -
  * D_eo D_oe / (4 m^2) are those of D_eo D_oe, the same for all masses. */
 bool qk_values_share_vectors(const qk_values_t *a, const qk_values_t *b);
+/* The Wilson operator whose eigenvectors of gamma_5 M the sign function of an action projects
+ * (is_dense). False, and *kernel as it was: the action has no such operator. */
+bool qk_values_kernel(const qk_values_t *values, qk_values_t *kernel);
 /* As it was given, or that of the mass; 0: the action has none. */
 double qk_values_kappa(const qk_values_t *values);
 

@@ -96,8 +96,8 @@ class Setups:
 
         What is None is as quarkd was started with. gauge: a path below one of the daemon's roots, or of upload_gauge. parameters: of the
         action. boundary: as in upload_gauge. deflate: how many lowest eigenvectors are made, which solves of cg,
-        bicgstab and gcr begin with, or the name of those that a setup of these links and this operator keeps. replicas: engines that
-        serve the setup, on the GPUs of the numbers `devices`. fix_gauge: the gauge that the links are brought to, "landau" or "coulomb",
+        bicgstab and gcr begin with, or the name of those that a setup of these links and this operator keeps; of overlap fermions of those
+        that its sign function projects, kind gamma5 of wilson with the mass -M. replicas: engines that serve the setup, on the GPUs of the numbers `devices`. fix_gauge: the gauge that the links are brought to, "landau" or "coulomb",
         with ":THETA" for another tolerance than 1e-12. Errors: RequestError; why the setup failed; Timeout.
         """
         load, keep = ffi.new('quark_load_t *'), []

@@ -16,6 +16,8 @@
 #include "daemon/engine/action/eo.h"
 #include "proto/action/operator_text.h"
 
+struct qk_stored; /* eigen/stored.h */
+
 /* What an operator is made for. */
 typedef struct qk_action_params {
   qk_values_t values;       /* complete: qk_values_read */
@@ -30,6 +32,8 @@ typedef struct qk_action_params {
    * listens. */
   qk_progress_fn *progress;
   void *arg;
+  /* Eigenvectors of the base, for an action that projects some; NULL: it makes them. */
+  const struct qk_stored *stored;
 } qk_action_params_t;
 
 /* What an action makes its parts from; borrowed during the call. */

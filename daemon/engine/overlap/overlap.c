@@ -437,6 +437,7 @@ static qk_sign_params_t sign_of(const qk_action_params_t *params) {
       .tol = qk_value(v, "sign-tol"),
       .zolotarev = strcmp(qk_value_word(v, "sign"), "zolotarev") == 0,
       .want = {[QK_DOUBLE] = params->want[QK_DOUBLE], [QK_SINGLE] = params->want[QK_SINGLE]},
+      .stored = params->stored,
       .progress = params->progress,
       .arg = params->arg};
 }

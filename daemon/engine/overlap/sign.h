@@ -26,6 +26,7 @@
 #define QK_ENGINE_OVERLAP_SIGN_H
 
 #include "daemon/base/progress.h"
+#include "daemon/engine/eigen/stored.h"
 #include "daemon/engine/operator/operator.h"
 
 /* Work fields of an application, beside those of D. */
@@ -36,9 +37,10 @@ typedef struct qk_sign_params {
   double norm;      /* |D| is at most that */
   int modes;        /* eigenvectors that are projected */
   double tol;
-  bool zolotarev;           /* partial fractions, not the series */
-  bool want[QK_PRECS];      /* double and, where D holds it, single */
-  qk_progress_fn *progress; /* phase "eigenvectors"; NULL: nobody listens */
+  bool zolotarev;            /* partial fractions, not the series */
+  bool want[QK_PRECS];       /* double and, where D holds it, single */
+  const qk_stored_t *stored; /* eigenvectors of H; NULL: they are made */
+  qk_progress_fn *progress;  /* phase "eigenvectors"; NULL: nobody listens */
   void *arg;
 } qk_sign_params_t;
 
@@ -46,7 +48,8 @@ typedef struct qk_sign qk_sign_t;
 
 /* Work fields are taken from those of D. QK_BAD_ARGUMENT (modes, and their limit on this lattice),
  * QK_NOT_CONVERGED, QK_BREAKDOWN (sgn(H)^2 is not 1), QK_TOO_LARGE (an eigenvalue that is not
- * projected is so low that the order of the series would be out of range), and those of Lanczos. */
+ * projected is so low that the order of the series would be out of range), and those of Lanczos, or
+ * of reading stored vectors. */
 qk_status_t qk_sign_create(const qk_sign_params_t *params, qk_sign_t **sign, qk_err_t *err);
 void qk_sign_destroy(qk_sign_t *sign); /* NULL-safe */
 

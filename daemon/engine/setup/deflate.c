@@ -1,5 +1,6 @@
 #include "daemon/engine/setup/deflate.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -59,11 +60,13 @@ qk_status_t qk_deflate_check(const qk_geom_t *geom, const qk_load_t *load, int *
                              qk_coherent_cut_t *cut, qk_err_t *err) {
   qk_geom_t fields = *geom;
   int count = 0;
+  *n = 0;
+  *cut = (qk_coherent_cut_t){0};
+  if (qk_values_action(&load->values)->is_dense) return QK_OK; /* qk_deflate_kernel_t */
   fields.inner = qk_action_vectors(qk_values_action(&load->values));
   fields.ls = qk_action_slices(qk_action_of(&load->values), &load->values);
   const int most = qk_lanczos_most(&fields, QK_LANCZOS_NORMAL);
   *n = load->deflate;
-  *cut = (qk_coherent_cut_t){0};
   if (load->deflate_from[0]) {
     const qk_status_t status = qk_deflate_file_count(geom, load->deflate_file, &count, cut, err);
     if (status != QK_OK) return status;
@@ -247,4 +250,70 @@ void qk_deflate_destroy(qk_deflate_t *d) {
   if (!d) return;
   for (int i = 1; i >= 0; i--) qk_deflation_destroy(d->flavour[i]);
   qk_free(d);
+}
+
+/* ---- eigenvectors of a kernel ---------------------------------------------------------------- */
+
+static qk_mg_identity_t kernel_of(const qk_deflate_kernel_t *v) {
+  qk_mg_identity_t id = *v->identity;
+  qk_values_t kernel;
+  if (qk_values_kernel(&v->load->values, &kernel))
+    qk_values_text(&kernel, QK_TEXT_CANONICAL, id.operator_text);
+  return id;
+}
+
+static qk_status_t check_residuals(const qk_eigen_t *e, int n, double residual, qk_err_t *err) {
+  for (int i = 0; i < n; i++)
+    if (!(e->residual[i] <= residual))
+      return qk_fail(err, QK_NOT_FOUND,
+                     "vector %d has a residual of %.2g, above the %.2g that sign-tol needs: they "
+                     "are to be made with a smaller tolerance (quarkctl eigen --tol)",
+                     i, e->residual[i], residual);
+  return QK_OK;
+}
+
+/* The last one is the bound of what is not projected. */
+static void describe_kernel(const qk_deflate_kernel_t *v, const qk_eigen_t *e, int n,
+                            double seconds) {
+  qk_deflate_t *d = v->told;
+  const int64_t block =
+      (int64_t)qk_field_bytes(e->block[0]->dev->geom, QK_DOUBLE, QK_EIGEN_BLOCK, QK_FULL);
+  *d = (qk_deflate_t){.n = n - 1,
+                      .lowest = fabs(e->value[0]),
+                      .highest = fabs(e->value[n - 1]),
+                      .seconds = seconds,
+                      .bytes = (n - 1 + QK_EIGEN_BLOCK - 1) / QK_EIGEN_BLOCK * block,
+                      .restored = true};
+  snprintf(d->origin, sizeof d->origin, "%s", v->load->deflate_from);
+}
+
+static qk_status_t read_kernel(void *self, qk_operator_t *op, int n, double residual,
+                               qk_eigen_t **eigen, qk_err_t *err) {
+  qk_deflate_kernel_t *v = self;
+  qk_comm_t *comm = op->dev->geom->comm;
+  const qk_mg_identity_t id = kernel_of(v);
+  const double start = qk_clock_now();
+  qk_eigen_t *e = NULL;
+  v->told = qk_calloc(1, sizeof *v->told);
+  qk_status_t status = qk_comm_agree(comm, v->told ? QK_OK : QK_NO_MEMORY, err);
+  if (status == QK_OK)
+    status = qk_deflate_file_read_gamma5(op, v->load->deflate_file, &id, n, &e, err);
+  status = status ? status : check_residuals(e, n, residual, err);
+  if (status != QK_OK) {
+    qk_err_prefix(err, v->load->deflate_from);
+    qk_eigen_destroy(e);
+    return status;
+  }
+  describe_kernel(v, e, n, qk_clock_now() - start);
+  if (qk_comm_rank(comm) == 0)
+    qk_info("setup", "%d eigenvectors of the kernel are those of %s, after %.3g s", n - 1,
+            v->load->deflate_from, v->told->seconds);
+  *eigen = e;
+  return QK_OK;
+}
+
+void qk_deflate_kernel_init(qk_deflate_kernel_t *vectors, const qk_load_t *load,
+                            const qk_mg_identity_t *identity) {
+  *vectors = (qk_deflate_kernel_t){
+      .stored = {.self = vectors, .read = read_kernel}, .load = load, .identity = identity};
 }

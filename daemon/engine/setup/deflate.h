@@ -9,6 +9,7 @@
 
 #include "daemon/engine/checkpoint/mg_file.h"
 #include "daemon/engine/eigen/deflation.h"
+#include "daemon/engine/eigen/stored.h"
 #include "daemon/engine/setup/load.h"
 
 typedef struct qk_deflate {
@@ -38,7 +39,8 @@ qk_status_t qk_deflate_create(qk_operator_t *op, qk_work_t *work, const qk_defla
 void qk_deflate_destroy(qk_deflate_t *deflate); /* NULL-safe */
 
 /* How many vectors LOAD asks for, those of a file if it says no number, how they are compressed,
- * and whether the lattice has as many. geom: of one vector. QK_BAD_ARGUMENT, QK_BAD_GEOMETRY;
+ * and whether the lattice has as many; none for an action that is dense, whose sign function has
+ * them. geom: of one vector. QK_BAD_ARGUMENT, QK_BAD_GEOMETRY;
  * those of eigen_file.h. */
 qk_status_t qk_deflate_check(const qk_geom_t *geom, const qk_load_t *load, int *n,
                              qk_coherent_cut_t *cut, qk_err_t *err);
@@ -49,5 +51,18 @@ int64_t qk_deflate_bytes(const qk_geom_t *geom, int n, const qk_coherent_cut_t *
                          qk_prec_t store, bool twist);
 int64_t qk_deflate_making(const qk_geom_t *geom, int n, const qk_coherent_cut_t *cut,
                           qk_prec_t store, bool twist);
+
+/* Eigenvectors of the kernel that the sign function of an action projects (qk_values_kernel), from
+ * the file of a name: EIGEN of kind GAMMA5 has made them of an operator of its own. */
+typedef struct qk_deflate_kernel {
+  qk_stored_t stored;
+  const qk_load_t *load;
+  const qk_mg_identity_t *identity; /* of the action's operator, once links are read */
+  qk_deflate_t *told;               /* what was read, to be destroyed; NULL: nothing was */
+} qk_deflate_kernel_t;
+
+/* Borrows both. No memory before `read`. */
+void qk_deflate_kernel_init(qk_deflate_kernel_t *vectors, const qk_load_t *load,
+                            const qk_mg_identity_t *identity);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include "daemon/base/mem.h"
 #include "proto/action/operator_text.h"
+#include "proto/quark.pb-c.h"
 
 enum { B = QK_EIGEN_BLOCK };
 
@@ -20,16 +21,20 @@ qk_status_t qk_deflate_file_count(const qk_geom_t *geom, const char *path, int *
   return QK_OK;
 }
 
+/* Of Mhat^+ Mhat in single, or of gamma_5 M in double. */
 static qk_eigen_header_t describe(const qk_operator_t *op, const qk_mg_identity_t *identity,
-                                  int n) {
+                                  bool gamma5, int n) {
   const qk_geom_t *geom = op->dev->geom;
   const int inner = geom->inner > 1 ? geom->inner : 1;
   qk_eigen_header_t h = {.identity = *identity,
-                         .problem = {.count = n},
+                         .problem = {.kind = gamma5 ? QUARK__EIGEN_KIND__EIGEN_GAMMA5
+                                                    : QUARK__EIGEN_KIND__EIGEN_NORMAL,
+                                     .count = n},
                          .complete = true,
+                         .full = gamma5,
                          .colours = geom->ncomp == QK_COLOUR_COMPONENTS,
                          .vectors = inner * qk_geom_slices(geom),
-                         .planes = 1,
+                         .planes = gamma5 ? 2 : 1,
                          .nblock = (n + B - 1) / B,
                          .numbers = 2 * n};
   h.identity.seed = 0;
@@ -60,7 +65,7 @@ static qk_status_t match(const qk_eigen_header_t *h, const qk_eigen_header_t *wa
       memcpy(w.identity.operator_text, h->identity.operator_text, sizeof w.identity.operator_text);
     w.problem = h->problem;
     w.problem.kind = wanted->problem.kind;
-    w.planes = h->planes;
+    if (!w.full) w.planes = h->planes;
   }
   const qk_status_t status = qk_eigen_header_match(h, &w, err);
   if (status != QK_OK) return status;
@@ -69,20 +74,22 @@ static qk_status_t match(const qk_eigen_header_t *h, const qk_eigen_header_t *wa
   return qk_fail(err, QK_NOT_FOUND, "it has %d vectors, not %d", h->problem.count, n);
 }
 
-/* What one block goes through: host memory, and of a file in double a field. */
+/* What one block goes through: host memory, and of a file in double, where it is to be in single, a
+ * field. */
 typedef struct passage {
   float *part;
   qk_field_t *wide;
 } passage_t;
 
-/* For any block of a file. */
+/* For any block of a file, to fields of that precision. */
 static qk_status_t open_passage(const qk_flat_t *flat, const qk_geom_t *geom,
-                                const qk_eigen_header_t *h, qk_subset_t system, passage_t *p) {
+                                const qk_eigen_header_t *h, qk_prec_t prec, qk_subset_t system,
+                                passage_t *p) {
   const int64_t first = qk_eigen_part_floats(geom, h, 0),
                 last = qk_eigen_part_floats(geom, h, h->nblock - 1);
   *p = (passage_t){.part = qk_malloc((size_t)(first > last ? first : last) * sizeof(float))};
   if (p->part == NULL) return QK_NO_MEMORY;
-  if (h->planes == 1) return QK_OK;
+  if (h->planes == 1 || prec == QK_DOUBLE) return QK_OK;
   return qk_field_create(qk_flat_dev(flat), QK_DOUBLE, B, system, &p->wide);
 }
 
@@ -103,14 +110,15 @@ static qk_status_t read_block(qk_eigen_reader_t *r, const qk_eigen_header_t *h, 
   return qk_comm_agree(dev->geom->comm, qk_dev_status(dev), NULL);
 }
 
-static qk_status_t reserve(qk_operator_t *op, int n, qk_eigen_t **eigen) {
+static qk_status_t reserve(qk_operator_t *op, bool gamma5, int n, qk_eigen_t **eigen) {
+  const qk_subset_t system = gamma5 ? QK_FULL : op->system;
   qk_eigen_t *e = *eigen = qk_calloc(1, sizeof *e);
   if (e == NULL || (e->flat = qk_malloc(sizeof *e->flat)) == NULL) return QK_NO_MEMORY;
   qk_flat_init(e->flat, op->dev);
   e->n = n;
   for (; e->nblock * B < n; e->nblock++) {
-    const qk_status_t status =
-        qk_field_create(qk_flat_dev(e->flat), QK_SINGLE, B, op->system, &e->block[e->nblock]);
+    const qk_status_t status = qk_field_create(qk_flat_dev(e->flat), gamma5 ? QK_DOUBLE : QK_SINGLE,
+                                               B, system, &e->block[e->nblock]);
     if (status != QK_OK) return status;
   }
   return QK_OK;
@@ -118,8 +126,9 @@ static qk_status_t reserve(qk_operator_t *op, int n, qk_eigen_t **eigen) {
 
 static qk_status_t read_blocks(qk_operator_t *op, qk_eigen_reader_t *r, const qk_eigen_header_t *h,
                                const double *number, qk_eigen_t *e, qk_err_t *err) {
+  const qk_spinor_t *v = &e->block[0]->v;
   passage_t p;
-  qk_status_t status = open_passage(e->flat, op->dev->geom, h, op->system, &p);
+  qk_status_t status = open_passage(e->flat, op->dev->geom, h, v->prec, v->subset, &p);
   status = qk_comm_agree(op->dev->geom->comm, status, err);
   for (int b = 0; b < e->nblock && status == QK_OK; b++)
     status = read_block(r, h, &p, b, e->block[b], err);
@@ -146,11 +155,10 @@ static int taken(const qk_eigen_header_t *h, int n) {
   return whole < h->problem.count ? whole : h->problem.count;
 }
 
-qk_status_t qk_deflate_file_read(qk_operator_t *op, const char *path,
-                                 const qk_mg_identity_t *identity, int n, bool own,
-                                 qk_eigen_t **eigen, qk_err_t *err) {
+static qk_status_t read_file(qk_operator_t *op, const char *path, const qk_mg_identity_t *identity,
+                             bool gamma5, int n, bool own, qk_eigen_t **eigen, qk_err_t *err) {
   qk_comm_t *comm = op->dev->geom->comm;
-  const qk_eigen_header_t wanted = describe(op, identity, n);
+  const qk_eigen_header_t wanted = describe(op, identity, gamma5, n);
   qk_eigen_header_t h;
   const double *number;
   qk_eigen_reader_t *r = NULL;
@@ -159,7 +167,7 @@ qk_status_t qk_deflate_file_read(qk_operator_t *op, const char *path,
   if (status != QK_OK) return status;
   status = match(&h, &wanted, own, err);
   if (status != QK_OK) goto end;
-  status = qk_comm_agree(comm, reserve(op, taken(&h, n), &e), err);
+  status = qk_comm_agree(comm, reserve(op, gamma5, taken(&h, n), &e), err);
   if (status != QK_OK) goto end;
   status = read_blocks(op, r, &h, number, e, err);
   const double ratio = ratio_of(&h, identity);
@@ -173,6 +181,18 @@ end:
   }
   qk_eigen_destroy(e);
   return qk_fail(err, status, "%s", qk_status_text(status));
+}
+
+qk_status_t qk_deflate_file_read(qk_operator_t *op, const char *path,
+                                 const qk_mg_identity_t *identity, int n, bool own,
+                                 qk_eigen_t **eigen, qk_err_t *err) {
+  return read_file(op, path, identity, false, n, own, eigen, err);
+}
+
+qk_status_t qk_deflate_file_read_gamma5(qk_operator_t *op, const char *path,
+                                        const qk_mg_identity_t *identity, int n, qk_eigen_t **eigen,
+                                        qk_err_t *err) {
+  return read_file(op, path, identity, true, n, false, eigen, err);
 }
 
 /* ---- compressed vectors ---------------------------------------------------------------------- */
@@ -220,7 +240,8 @@ static qk_status_t open_basis(qk_operator_t *op, const qk_eigen_header_t *h, pas
                               qk_coherent_t **basis) {
   const qk_status_t status =
       qk_coherent_create(op->dev, op->system, QK_SINGLE, &h->problem.cut, basis);
-  return status ? status : open_passage(&(*basis)->flat, op->dev->geom, h, op->system, p);
+  return status ? status
+                : open_passage(&(*basis)->flat, op->dev->geom, h, QK_SINGLE, op->system, p);
 }
 
 static qk_status_t read_set(qk_operator_t *op, qk_work_t *work, qk_eigen_reader_t *r,
@@ -239,7 +260,7 @@ static qk_status_t read_set(qk_operator_t *op, qk_work_t *work, qk_eigen_reader_
 qk_status_t qk_deflate_file_compressed(qk_operator_t *op, qk_work_t *work, const char *path,
                                        const qk_mg_identity_t *identity, int n,
                                        qk_compressed_t **set, qk_err_t *err) {
-  const qk_eigen_header_t wanted = describe(op, identity, n);
+  const qk_eigen_header_t wanted = describe(op, identity, false, n);
   qk_eigen_header_t h;
   const double *number;
   qk_eigen_reader_t *r = NULL;
@@ -262,7 +283,7 @@ qk_status_t qk_deflate_file_compressed(qk_operator_t *op, qk_work_t *work, const
 static qk_status_t write_blocks(qk_operator_t *op, qk_eigen_writer_t *w, const qk_eigen_header_t *h,
                                 const qk_eigen_t *e, qk_err_t *err) {
   passage_t p;
-  qk_status_t status = open_passage(e->flat, op->dev->geom, h, op->system, &p);
+  qk_status_t status = open_passage(e->flat, op->dev->geom, h, QK_SINGLE, op->system, &p);
   status = qk_comm_agree(op->dev->geom->comm, status, err);
   for (int b = 0; b < e->nblock && status == QK_OK; b++) {
     status = qk_eigen_part_get(h, e->block[b], p.part);
@@ -276,7 +297,7 @@ static qk_status_t write_blocks(qk_operator_t *op, qk_eigen_writer_t *w, const q
 qk_status_t qk_deflate_file_write(qk_operator_t *op, const char *path,
                                   const qk_mg_identity_t *identity, const qk_eigen_t *e,
                                   qk_err_t *err) {
-  const qk_eigen_header_t h = describe(op, identity, e->n);
+  const qk_eigen_header_t h = describe(op, identity, false, e->n);
   double number[2 * QK_EIGEN_MAX];
   qk_eigen_writer_t *w;
   for (int i = 0; i < e->n; i++) {

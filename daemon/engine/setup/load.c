@@ -108,11 +108,12 @@ static qk_status_t check_dense(const qk_load_t *l, qk_err_t *err) {
   if (qk_prec_scaled(l->inner))
     return qk_fail(err, QK_BAD_ARGUMENT, "precision = half: %s iterates in double or single",
                    row->name);
-  if (qk_load_deflates(l))
-    return qk_fail(err, QK_UNSUPPORTED,
-                   "deflate: is not defined for the action %s; it projects eigenvectors of its own "
-                   "kernel (modes)",
-                   row->name);
+  if (l->deflate > 0)
+    return qk_fail(
+        err, QK_UNSUPPORTED,
+        "deflate = %d: is not defined for the action %s; it projects eigenvectors of its "
+        "own kernel (modes), which may have a name",
+        l->deflate, row->name);
   return QK_OK;
 }
 

@@ -26,6 +26,7 @@ typedef struct loading {
   void *arg;
   qk_clocks_t *clocks;
   qk_err_t *err;
+  qk_deflate_kernel_t *kernel; /* of an action that is dense, else not used */
 } loading_t;
 
 /* The progress of what is called: each phase has its clock. arg: a loading_t. */
@@ -169,7 +170,8 @@ static void choose_operator(const loading_t *in, qk_loaded_t *s, qk_action_param
   const bool blocks =
       wants_multigrid(s) || qk_action_slices(qk_action_of(&load->values), &load->values) > 1;
   for (int p = 0; p < QK_PRECS; p++) params->link_reals[p] = link_reals(load, blocks, (qk_prec_t)p);
-  if (qk_load_deflates(load)) params->want[QK_SINGLE] = true;
+  if (s->action->is_dense && load->deflate_from[0]) params->stored = &in->kernel->stored;
+  if (s->ndeflate > 0) params->want[QK_SINGLE] = true;
   if (wants_multigrid(s)) {
     params->want[QK_SINGLE] = true;
     params->want[s->mg_params.level[0].smoother_prec] = true;
@@ -508,7 +510,8 @@ qk_status_t qk_loaded_create(qk_comm_t *comm, const qk_load_t *load, qk_loaded_t
                              qk_progress_fn *progress, void *arg, qk_loaded_t **setup,
                              qk_err_t *err) {
   qk_loaded_t *s = qk_calloc(1, sizeof *s);
-  const loading_t in = {comm, load, progress, arg, s != NULL ? &s->clocks : NULL, err};
+  qk_deflate_kernel_t kernel = {0};
+  const loading_t in = {comm, load, progress, arg, s != NULL ? &s->clocks : NULL, err, &kernel};
   qk_status_t status = QK_OK;
   take_over(s, before, load);
   if (s == NULL) status = qk_fail(err, QK_NO_MEMORY, "no memory for a setup");
@@ -522,7 +525,9 @@ qk_status_t qk_loaded_create(qk_comm_t *comm, const qk_load_t *load, qk_loaded_t
     s->action = qk_values_action(&load->values);
     s->mass = s->action->is_dense ? qk_value(&load->values, "mass") : 0;
     s->vectors = qk_action_vectors(s->action);
+    qk_deflate_kernel_init(&kernel, load, &s->identity);
     status = build(&in, s);
+    if (s->action->is_dense) s->deflate = kernel.told;
   }
   if (status == QK_OK) status = qk_device_explain(&s->dev, qk_loaded_count_memory(s), err);
   if (status != QK_OK) {

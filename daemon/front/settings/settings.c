@@ -62,7 +62,7 @@ static const qk_config_row_t ROWS[] = {
      "lowest eigenvectors of Mhat^+ Mhat that each solve of cg, bicgstab or gcr begins with: how "
      "many are made when a setup is loaded, 4096 at most, and kept in the state folder for the "
      "next start; or, if not digits alone, the name of some that a setup of this operator keeps "
-     "there (quarkctl eigen); "
+     "there (quarkctl eigen), of overlap fermions those that its sign function projects; "
      "0: none"},
     {"batching", QK_CONFIG_CHOICE, AT(batching), "continuous", 0, 0, "continuous|fixed",
      "continuous: fill a free slot at once; fixed: fill slots only when all are free (for "

@@ -13,6 +13,7 @@ try:
     import ref_dirac as ref
     from daemon_case import DaemonCase
     from front_driver import Client, Daemon, qk
+    from setups_case import drop, refused, wait_for
     from staggered_case import fetch_all, solve
 except (ImportError, OSError) as e:
     tap.skip_all(str(e))
@@ -118,6 +119,54 @@ def eigenvectors_tell_the_index(case):
         c.expect('accepted')
         r, = c.results(1)
         assert r.status == UNSUPPORTED and 'overlap' in r.text, r
+
+
+def keep(c, request, name, status=0, **problem):
+    c.send(eigen=qk.Eigen(request=request, problem=qk.EigenProblem(name=name, kind=qk.EIGEN_GAMMA5, **problem)))
+    c.expect('accepted')
+    r, = c.results(1)
+    assert r.status == status, r
+
+
+@tap.test
+def projected_eigenvectors_may_have_a_name(case):
+    """Of the kernel, a Wilson operator: made once, and there for setups of any mass and for the engines that follow."""
+    with tempfile.TemporaryDirectory(prefix='qk-overlap-') as state, \
+            Daemon(case.binary, '--action', 'wilson', '--solver', 'cg', '--state', state, engine=case.engine, gauge=GAUGE, mass=str(-M)) as d, Client(d) as c:
+        keep(c, 1, 'low', count=9, tol=1e-12)
+        keep(c, 2, 'rough', count=9, tol=1e-3)
+
+        def asked(mass=MASS, **more):
+            values = dict(mass=mass, M=M, modes=8)
+            values.update({k: more.pop(k) for k in list(more) if k in ('M', 'modes', 'links')})
+            return qk.Load(name='chiral', gauge=GAUGE, action='overlap', solver='cg', slots=1, boundary='antiperiodic',
+                           parameter=[qk.Setting(key=k, value=str(v)) for k, v in values.items()], **{'deflate_from': 'low', **more})
+        for wrong, text in ((asked(modes=9), 'modes = 9: low of setup main has 9 vectors, and modes + 1 are needed'),
+                            (asked(M=1.2), 'are of another operator: wilson;mass=-1.3, not wilson;mass=-1.2'),
+                            (asked(links='stout:0.1,1'), 'of another operator'),
+                            (asked(deflate_from='none'), 'no setup has eigenvectors of this name')):
+            found = refused(c, 'NOT_FOUND' if wrong.deflate_from == 'none' else 'BAD_ARGUMENT', load=wrong)
+            assert text in found, (text, found)
+        c.send(load=asked(deflate_from='rough'))
+        c.expect('setup')
+        text = wait_for(d, 'chiral', qk.STATE_FAILED).text
+        assert 'the lowest eigenvectors of H: rough: vector' in text and '--tol' in text, text
+        drop(c, 'chiral')
+        wait_for(d, 'chiral', None)
+        c.send(load=asked())
+        c.expect('setup')
+        wait_for(d, 'chiral', qk.STATE_READY)
+        s = d.status(setup='chiral')
+        assert (s.setup.deflation.origin, s.setup.deflation.vectors, s.setup.sign.vectors) == ('low', 8, 8) and s.setup.sign.square < 1e-9, s
+        b = case.noise(3)
+        c.request = 10
+        q, = solve(c, [b], tol=1e-8, setup='chiral')
+        assert case.off(q, b) < 1.01e-8, case.off(q, b)
+        c.send(eigen_drop=qk.EigenDrop(name='low'))
+        c.expect('setup')
+        os.kill(s.engine.pid, signal.SIGKILL)
+        q, = solve(c, [b], tol=1e-8, setup='chiral')
+        assert case.off(q, b) < 1.01e-8 and d.status(setup='chiral').setup.deflation.origin == 'low', case.off(q, b)
 
 
 @tap.test

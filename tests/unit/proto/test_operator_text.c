@@ -315,3 +315,18 @@ Test(operator_text, colour_vectors_of_another_mass_share_their_eigenvectors) {
   cr_expect_not(share_vectors("staggered;mass=0.1", "hisq;mass=0.1"));
   cr_expect_not(share_vectors("wilson;mass=0.1", "wilson;mass=0.2"));
 }
+
+Test(operator_text, overlap_projects_eigenvectors_of_a_wilson_operator) {
+  qk_values_t v, kernel;
+  char why[QK_WHY], text[QK_OPERATOR_TEXT];
+  cr_assert(qk_values_parse(&v, "overlap;mass=0.1;M=1.3;modes=200;links=stout:0.1,2", why), "%s",
+            why);
+  cr_assert(qk_values_kernel(&v, &kernel));
+  qk_values_text(&kernel, QK_TEXT_CANONICAL, text);
+  cr_expect_str_eq(text, "wilson;mass=-1.3;links=stout:0.1,2");
+  cr_assert(qk_values_parse(&v, "overlap;mass=0.1;M=1.4", why), "%s", why);
+  cr_assert(qk_values_kernel(&v, &kernel));
+  qk_values_text(&kernel, QK_TEXT_CANONICAL, text);
+  cr_expect_str_eq(text, "wilson;mass=-1.4");
+  cr_expect_not(qk_values_kernel(&kernel, &v));
+}

@@ -1,4 +1,5 @@
-/* setups_deflate.c: setups whose solves begin with eigenvectors that a setup keeps under a name.
+/* setups_deflate.c: setups whose solves begin with eigenvectors that a setup keeps under a name, or
+ * whose sign function projects some: those of a Wilson operator (qk_values_kernel).
  *
  * The file of the set is linked to one of the setup's own (link(2)), which its engines read: files
  * of sets are replaced, never written to. So EIGEN_DROP, or the end of the setup that has made
@@ -45,7 +46,9 @@ static qk_status_t check_operator(const qk_setup_t *setup, const char *what,
                                   const qk_setup_t *other, qk_err_t *err) {
   char own[QK_OPERATOR_TEXT], theirs[QK_OPERATOR_TEXT];
   const uint64_t digest = setup->has_wanted ? setup->wanted : setup->digest;
-  qk_values_text(&setup->settings.op, QK_TEXT_CANONICAL, own);
+  qk_values_t wanted = setup->settings.op;
+  qk_values_kernel(&setup->settings.op, &wanted);
+  qk_values_text(&wanted, QK_TEXT_CANONICAL, own);
   qk_values_text(&other->settings.op, QK_TEXT_CANONICAL, theirs);
   if (strcmp(own, theirs) != 0 &&
       !qk_values_share_vectors(&setup->settings.op, &other->settings.op))
@@ -61,21 +64,44 @@ static qk_status_t check_operator(const qk_setup_t *setup, const char *what,
                  other->name, (unsigned long long)other->digest, (unsigned long long)digest);
 }
 
+static qk_status_t check_kind(const qk_setup_t *setup, const char *what, const qk_setup_t *other,
+                              const qk_eigen_set_t *set, qk_err_t *err) {
+  const bool dense = qk_values_action(&setup->settings.op)->is_dense;
+  const Quark__EigenKind wanted =
+      dense ? QUARK__EIGEN_KIND__EIGEN_GAMMA5 : QUARK__EIGEN_KIND__EIGEN_NORMAL;
+  if (set->problem->kind == wanted) return QK_OK;
+  return qk_fail(err, QK_BAD_ARGUMENT, "%s: those of setup %s are of kind %s, %s kind %s", what,
+                 other->name, qk_eigen_kind_name((int)set->problem->kind),
+                 dense ? "sgn(H) projects those of" : "solves begin with those of",
+                 qk_eigen_kind_name((int)wanted));
+}
+
+/* Of the sign function one more than it projects, which is the bound of the others. */
+static qk_status_t check_count(const qk_setup_t *setup, const qk_setup_t *other,
+                               const qk_eigen_set_t *set, qk_err_t *err) {
+  const bool dense = qk_values_action(&setup->settings.op)->is_dense;
+  const int64_t modes = dense ? (int64_t)qk_value(&setup->settings.op, "modes") : 0;
+  const int64_t n = setup->settings.deflate;
+  if (dense && modes >= set->problem->count)
+    return qk_fail(err, QK_BAD_ARGUMENT,
+                   "modes = %lld: %s of setup %s has %u vectors, and modes + 1 are needed",
+                   (long long)modes, setup->settings.deflate_from, other->name,
+                   set->problem->count);
+  if (n <= set->problem->count) return QK_OK;
+  return qk_fail(err, QK_BAD_ARGUMENT, "deflate = %lld: %s of setup %s has %u vectors",
+                 (long long)n, setup->settings.deflate_from, other->name, set->problem->count);
+}
+
 static qk_status_t check_set(const qk_setup_t *setup, const char *what, const qk_setup_t *other,
                              const qk_eigen_set_t *set, qk_err_t *err) {
-  const int64_t n = setup->settings.deflate;
-  if (set->problem->kind != QUARK__EIGEN_KIND__EIGEN_NORMAL)
-    return qk_fail(err, QK_BAD_ARGUMENT,
-                   "%s: those of setup %s are of kind %s, solves begin with those of kind normal",
-                   what, other->name, qk_eigen_kind_name((int)set->problem->kind));
-  qk_status_t status = check_operator(setup, what, other, err);
+  qk_status_t status = check_kind(setup, what, other, set, err);
+  if (status != QK_OK) return status;
+  status = check_operator(setup, what, other, err);
   if (status != QK_OK) return status;
   if (set->state == QUARK__EIGEN_STATE__EIGEN_MAKING)
     return qk_fail(err, QK_BUSY, "%s: those of setup %s are being made: wait for their request",
                    what, other->name);
-  if (n <= set->problem->count) return QK_OK;
-  return qk_fail(err, QK_BAD_ARGUMENT, "deflate = %lld: %s of setup %s has %u vectors",
-                 (long long)n, setup->settings.deflate_from, other->name, set->problem->count);
+  return check_count(setup, other, set, err);
 }
 
 /* The first that fits, of the setup's own user or public; *of: whose it is. Else why the last of
