@@ -36,6 +36,10 @@ report('H is hermitian', off(h, h.conj().T), 1e-13)
 w, v = np.linalg.eigh(h)
 sign = (v * np.sign(w)) @ v.conj().T
 report('sgn(H) of all eigenvectors', off(op.sign(psi).ravel(), sign @ psi.ravel()), 1e-12)
+rough = overlap_ref.Overlap(u, (1, 1j, 1, -1), MASS, 1.4, project=6, edge=2)
+report('the operator as a sparse matrix', off(rough.matrix @ psi.ravel(), op.wilson.apply(psi).ravel()), 1e-14)
+report('the lowest |h|', np.max(abs(np.sort(abs(w))[:7] - abs(rough.values))), 1e-12)
+report('sgn(H) with eigenvectors projected', off(rough.sign(psi).ravel(), sign @ psi.ravel()), 1e-12)
 g5 = np.broadcast_to(op.g5, op.shape).ravel()[:, None]
 d = (0.5 * (1 + MASS)) * np.eye(op.n) + 0.5 * (1 - MASS) * g5 * sign
 b = random(op.shape)
