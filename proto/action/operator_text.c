@@ -421,7 +421,7 @@ bool qk_values_share_vectors(const qk_values_t *a, const qk_values_t *b) {
 
 bool qk_values_kernel(const qk_values_t *values, qk_values_t *kernel) {
   char why[QK_WHY], mass[QK_REAL_BYTES + 1];
-  qk_values_t made;
+  qk_values_t made = {0};
   if (!qk_values_action(values)->is_dense) return false;
   snprintf(mass, sizeof mass, "%.17g", -qk_value(values, "M"));
   if (!qk_values_init(&made, qk_action_rows[QK_ACTION_WILSON].name, why) ||

@@ -16,7 +16,7 @@ enum { B = QK_EIGEN_BLOCK };
 static const double coarse = 1e-5;
 /* Of H^2 against H: what its residual must be so that H has the one that is asked for. */
 static const double squared = 1e-4, finest = 1e-13;
-/* Time between states of a Laplacian, in times that one took to write: they have all vectors. */
+/* Time between states, in times that one took to write: they have all vectors. */
 static const double between = 20;
 
 /* ---- what is kept ---------------------------------------------------------------------------- */
@@ -329,7 +329,9 @@ static qk_status_t iterate(qk_eigens_t *s, qk_err_t *err) {
   if (news.over && qk_eigens_is_compressed(s))
     return j->basis ? qk_eigens_begin_refining(s, err) : qk_eigens_begin_basis(s, err);
   if (news.over) return begin_collecting(s, err);
-  return news.restarted && j->order.file[0] ? qk_eigens_begin_saving(s) : QK_OK;
+  bool save = false;
+  if (news.restarted && j->order.file[0]) status = is_time_to_save(s, &save);
+  return save ? qk_eigens_begin_saving(s) : status;
 }
 
 /* Vectors of a client: nothing is computed. */

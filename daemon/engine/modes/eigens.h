@@ -2,10 +2,10 @@
  * eigens.h: eigenvectors as a service: one EIGEN at a time, in steps between those of solves, and
  * the vectors that are kept under names, in host memory.
  *
- * With a file the state of a computation is written there at each restart, then the vectors; an
- * EIGEN whose file is there goes on from it. A step is a new block of Lanczos (some hundred
- * applications of the operator to eight vectors), or a block to or from the file; solves wait that
- * long.
+ * With a file the state of a computation is written there at restarts, in a twentieth of the time
+ * at most, then the vectors; an EIGEN whose file is there goes on from it. A step is a new block of
+ * Lanczos (some hundred applications of the operator to eight vectors), or a block to or from the
+ * file; solves wait that long.
  *
  * Collective. verdict: of the EIGEN alone (eigen_file.h, lanczos.h), QK_DEVICE_MEMORY and
  * QK_NO_MEMORY with what is needed and what there is; the status that is returned: the process

@@ -61,9 +61,9 @@ static void describe_state_of_slices(qk_eigens_t *s) {
 qk_status_t qk_eigens_begin_saving(qk_eigens_t *s) {
   qk_eigens_job_t *j = &s->job;
   qk_err_t why = {0};
+  j->saved = qk_clock_now();
   if (j->slices) {
     describe_state_of_slices(s);
-    j->saved = qk_clock_now();
   } else {
     qk_eigens_describe(s, &j->h);
     qk_lanczos_state(j->lanczos, &j->h.state, &j->number);

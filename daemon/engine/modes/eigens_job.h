@@ -35,9 +35,9 @@ typedef struct qk_eigens_job {
   double since;
   qk_lanczos_params_t params;
   qk_given_t *given;     /* of vectors of a client */
-  qk_slices_t *slices;   /* of a Laplacian ... */
-  double saved, cost;    /* ... when its state was written last; seconds that took */
+  qk_slices_t *slices;   /* of a Laplacian */
   qk_lanczos_t *lanczos; /* of the others */
+  double saved, cost;    /* when its state was written last; seconds that took */
   qk_work_t *work;
   qk_eigen_t *eigen;
   qk_coherent_t *basis;     /* of compressed vectors: there is one, beside `made` ... */
