@@ -23,11 +23,11 @@ enum { QK_BASIS_BLOCKS = 64, QK_BASIS_MAX = 384 };
 /* Columns of y beside the vectors v_i of a basis; c: device memory, complex
  * [n * nrhs of v][columns].
  *   basis_dot     c[i][j] = (v_i, y_j), columns = nrhs of y. Products of single precision are
- *                 summed in fp32 over at most 32 components, all else in double, in an order that
- *                 depends on the lattice alone; a result does not depend on other columns.
+ *                 summed in fp32 over at most 32 components, all else in double, in an order by the
+ *                 lattice and the number of columns; a result does not depend on other columns.
  *   basis_axpy    y_j += sign sum_i c[i][j] v_i
- *   basis_rotate  v_j = sum_i c[i][j] v_i, j = 0 .. columns-1, in place; the others stay. y, sign
- *                 are not looked at.
+ *   basis_rotate  v_j = sum_i c[i][j] v_i, j = 0 .. columns-1, in place; the others stay. Where y
+ *                 is given (data not NULL), plus y_j; then n is 1, and y is like v.
  * Precisions of v and y: double and double, single and single;
  * half and single but for basis_rotate.
  * Work: 8 ncomp flop a site and pair. Cost of dot and axpy:

@@ -45,6 +45,17 @@ qk_status_t qk_args_basis(qk_ops_ctx_t *ctx, const char *call, const qk_basis_ar
   return QK_OK;
 }
 
+/* What is added to a rotated block. */
+static qk_status_t added(qk_ops_ctx_t *ctx, const qk_basis_args_t *args) {
+  const qk_spinor_t *v = &args->v[0], *y = &args->y;
+  const qk_status_t status = spinor(ctx, "basis_rotate", "y", y);
+  if (status != QK_OK) return status;
+  if (args->n != 1 || y->nrhs != v->nrhs || y->nsites != v->nsites || y->ncomp != v->ncomp ||
+      y->prec != v->prec || y->data == v->data)
+    return BAD("basis_rotate: y is another block like the only one of the basis");
+  return QK_OK;
+}
+
 qk_status_t qk_args_rotate(qk_ops_ctx_t *ctx, const qk_basis_args_t *args) {
   qk_status_t status = blocks(ctx, "basis_rotate", args);
   if (status != QK_OK) return status;
@@ -55,7 +66,7 @@ qk_status_t qk_args_rotate(qk_ops_ctx_t *ctx, const qk_basis_args_t *args) {
     return BAD("basis_rotate: columns = %d: 1 to %d", args->columns, vectors);
   if (args->v[0].prec != QK_DOUBLE && args->v[0].prec != QK_SINGLE)
     return BAD("basis_rotate: prec = %d: 0 or 1", (int)args->v[0].prec);
-  return QK_OK;
+  return args->y.data == NULL ? QK_OK : added(ctx, args);
 }
 
 qk_status_t qk_args_sites(qk_ops_ctx_t *ctx, const char *call, const qk_sites_args_t *args) {

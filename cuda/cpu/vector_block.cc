@@ -208,13 +208,14 @@ template <class S> qk_status_t run_axpy(qk_ops_ctx_t *, const qk_basis_args_t *a
   return QK_OK;
 }
 
-/* One piece of all vectors at a site is set aside, then replaced tile by tile. k:
- * [tile][vector]. */
+/* One piece of all vectors at a site is set aside, then replaced tile by tile, with y added if it
+ * is there. k: [tile][vector]. */
 template <int P, class S>
-void rotate_piece(const basis<S> &v, int64_t site, int piece, int columns,
+void rotate_piece(const basis<S> &v, const pieces<S> &y, int64_t site, int piece, int columns,
                   const pair<lanes<S>> *k) {
   constexpr int comps = P / 2;
   S old[QK_BASIS_MAX / QK_TILE][P * QK_TILE];
+  const lanes<float> unscaled = {};
   const int rows = v.tiles * QK_TILE;
   for (int t = 0; t < v.tiles; t++) {
     const pieces<S> &block = v.block[t / v.ntile];
@@ -222,6 +223,8 @@ void rotate_piece(const basis<S> &v, int64_t site, int piece, int columns,
   }
   for (int t = 0; t * QK_TILE < columns; t++) {
     pair<lanes<S>> sum[comps] = {};
+    for (int c = 0; c < comps && y.data != NULL; c++)
+      sum[c] = load_tile<S>(y.data + y.word(site, t, piece), unscaled, c);
     for (int i = 0; i < rows; i++) {
       const pair<lanes<S>> q = k[(int64_t)t * rows + i];
       const S *from = old[i / QK_TILE] + i % QK_TILE;
@@ -253,7 +256,7 @@ template <class S> qk_status_t run_rotate(const qk_basis_args_t *a) {
 #pragma omp parallel for schedule(static)
     for (int64_t site = 0; site < sites; site++)
       for (int piece = 0; piece < v.block[0].per_tile; piece++)
-        rotate_piece<reals>(v, site, piece, a->columns, k);
+        rotate_piece<reals>(v, pieces_of<S>(a->y), site, piece, a->columns, k);
   });
   qk_free(k);
   return QK_OK;

@@ -112,20 +112,23 @@ Test(basis, products_and_updates_agree_with_plain_loops) {
   kit_close(&kit);
 }
 
-static void expect_rotation(const kit_t *kit, qk_prec_t prec, struct shape shape, int columns) {
+/* add: y is added, which takes all columns of one block. */
+static void expect_rotation(const kit_t *kit, qk_prec_t prec, struct shape shape, int columns,
+                            bool add) {
   const cut_t cut = {prec, columns, false, QK_EVEN};
   many_t m = many_make(kit, shape.n, shape.width, prec, cut);
   const int rows = shape.n * shape.width;
   double *c = device_scalars(kit, m.c, rows * columns);
   qk_basis_args_t a = args_of(&m, c);
   a.columns = columns;
+  if (!add) a.y.data = NULL;
   kit_must(kit, kit->ops->basis_rotate(kit->ctx, &a), "basis_rotate");
   for (int j = 0; j < rows; j++) {
     double complex *want = kit_vector(kit), *now = block_get(kit, &m.v[j / m.width], j % m.width);
     memcpy(want, vector_of(&m, j), kit_components(kit) * sizeof *want);
     for (size_t k = 0; j < columns && k < kit_components(kit); k++) {
       if (!component_in(kit, QK_EVEN, k)) continue;
-      want[k] = 0;
+      want[k] = add ? m.y.x[j][k] : 0;
       for (int i = 0; i < rows; i++) want[k] += m.c[i * columns + j] * vector_of(&m, i)[k];
     }
     const double off = block_off(kit, now, want);
@@ -145,10 +148,47 @@ Test(basis, rotation_agrees_with_plain_loops) {
   for (int i = 0; i < 2; i++) {
     kit.ncomp = ncomp[i];
     for (int prec = QK_DOUBLE; prec <= QK_SINGLE; prec++) {
-      expect_rotation(&kit, (qk_prec_t)prec, shapes[1], 24);
-      expect_rotation(&kit, (qk_prec_t)prec, shapes[1], 8);
-      expect_rotation(&kit, (qk_prec_t)prec, shapes[2], 13);
+      expect_rotation(&kit, (qk_prec_t)prec, shapes[1], 24, false);
+      expect_rotation(&kit, (qk_prec_t)prec, shapes[1], 8, false);
+      expect_rotation(&kit, (qk_prec_t)prec, shapes[2], 13, false);
     }
+  }
+  kit_close(&kit);
+}
+
+/* One block against one of as many columns: on GPUs kernels of their own, in single. */
+Test(basis, one_block_agrees_with_plain_loops) {
+  static const int ncomp[] = {12, QK_COLOUR_COMPONENTS};
+  kit_t kit;
+  block_kit_open(&kit);
+  for (int i = 0; i < 2; i++) {
+    kit.ncomp = ncomp[i];
+    for (int width = 8; width <= 40; width += 8)
+      for (int prec = QK_DOUBLE; prec <= QK_SINGLE; prec++) {
+        const cut_t cut = {(qk_prec_t)prec, width, false, width % 16 ? QK_FULL : QK_EVEN};
+        many_t m = many_make(&kit, 1, width, (qk_prec_t)prec, cut);
+        expect_dots(&kit, &m);
+        expect_update(&kit, &m);
+        many_free(&kit, &m);
+        expect_rotation(&kit, (qk_prec_t)prec, (struct shape){1, width}, width, true);
+        expect_rotation(&kit, (qk_prec_t)prec, (struct shape){1, width}, width, false);
+      }
+  }
+  kit_close(&kit);
+}
+
+/* Products of a block with itself, which is read once. */
+Test(basis, products_of_a_block_with_itself) {
+  kit_t kit;
+  block_kit_open(&kit);
+  for (int width = 8; width <= 32; width += 8) {
+    const cut_t cut = {QK_SINGLE, width, false, QK_EVEN};
+    many_t m = many_make(&kit, 1, width, QK_SINGLE, cut);
+    block_free(&kit, &m.y);
+    m.y = m.v[0];
+    expect_dots(&kit, &m);
+    m.y = block_make(&kit, cut, 99);
+    many_free(&kit, &m);
   }
   kit_close(&kit);
 }
@@ -293,6 +333,31 @@ static void expect_bad(const kit_t *kit, qk_status_t status, const char *word) {
   cr_expect_eq(status, QK_BAD_ARGUMENT, "%s", word);
   const char *said = kit->ops->last_error(kit->ctx);
   cr_expect(strstr(said, word) != NULL, "\"%s\" in \"%s\"", word, said);
+}
+
+static void expect_bad_rotation(const kit_t *kit, qk_basis_args_t a, const char *word) {
+  cr_expect_eq(kit->ops->basis_rotate(kit->ctx, &a), QK_BAD_ARGUMENT);
+  cr_expect(strstr(kit->ops->last_error(kit->ctx), word) != NULL, "%s",
+            kit->ops->last_error(kit->ctx));
+}
+
+Test(basis, what_is_added_to_a_rotation_is_another_block_like_it) {
+  kit_t kit;
+  block_kit_open(&kit);
+  const cut_t cut = {QK_SINGLE, 8, false, QK_EVEN};
+  many_t m = many_make(&kit, 2, 8, QK_SINGLE, cut);
+  double *c = device_scalars(&kit, m.c, 8 * 8);
+  qk_basis_args_t a = args_of(&m, c);
+  a.columns = 8;
+  expect_bad_rotation(&kit, a, "the only one");
+  a.n = 1;
+  a.y.nrhs = 7;
+  expect_bad_rotation(&kit, a, "y is another block");
+  a.y = a.v[0];
+  expect_bad_rotation(&kit, a, "y is another block");
+  kit_free(&kit, c);
+  many_free(&kit, &m);
+  kit_close(&kit);
 }
 
 Test(basis, misfits_are_refused_by_name) {

@@ -4,6 +4,7 @@
 
 #include "cuda/args/vector_block_args.h"
 #include "cuda/gpu/ctx.cuh"
+#include "cuda/gpu/krylov/one_block.cuh"
 #include "cuda/kernels.h"
 #include "cuda/site/storage.h"
 
@@ -290,6 +291,7 @@ template <int P> constexpr int entries = most_held *P / 2;
 
 template <class S> struct rotate_args {
   basis<S> v;
+  const S *add; /* like the only block of the basis; NULL: nothing */
   int64_t items;
   int columns, pieces_held; /* pieces of a vector that fit in shared memory: 8 or fewer */
   const double *c;
@@ -336,17 +338,17 @@ __global__ void __launch_bounds__(rotate_threads)
     for (int m = 0; m < made; m++) {
       if (j + m >= a.columns) continue;
       const int tile = (j + m) / QK_TILE;
-      S *to = a.v.block[tile / a.v.ntile].data + piece_word(a.v, tile, at + h) +
-              inner<S, P>(2 * k, (j + m) % QK_TILE);
-      to[0] = sum[m].re;
-      to[1] = sum[m].im;
+      const int64_t word = piece_word(a.v, tile, at + h) + inner<S, P>(2 * k, (j + m) % QK_TILE);
+      S *to = a.v.block[tile / a.v.ntile].data + word;
+      to[0] = sum[m].re + (a.add ? a.add[word] : 0);
+      to[1] = sum[m].im + (a.add ? a.add[word + 1] : 0);
     }
   }
 }
 
 template <class S, int P> qk_status_t run_rotate(qk_ops_ctx_t *ctx, const qk_basis_args_t *a) {
   const size_t room = qk_gpu(ctx)->shared_room;
-  rotate_args<S> k = {basis_of<S>(*a), 0, a->columns, most_held, a->c};
+  rotate_args<S> k = {basis_of<S>(*a), (const S *)a->y.data, 0, a->columns, most_held, a->c};
   k.items = a->v[0].nsites * k.v.block[0].per_tile;
   const size_t piece = (size_t)k.v.tiles * words_of<P> * sizeof(S);
   while (piece * k.pieces_held > room) k.pieces_held--;
@@ -408,6 +410,7 @@ template <class F> qk_status_t with_kind(const qk_basis_args_t *a, const F &body
 qk_status_t basis_dot(qk_ops_ctx_t *ctx, const qk_basis_args_t *a) {
   const qk_status_t status = qk_args_basis(ctx, "basis_dot", a);
   if (status != QK_OK) return status;
+  if (one_block_pairs(a)) return one_block_dot(ctx, a);
   return with_kind(a, [=](auto s, auto reals) {
     return run_dot<stored<decltype(s)>, decltype(reals)::value>(ctx, a);
   });
@@ -416,7 +419,7 @@ qk_status_t basis_dot(qk_ops_ctx_t *ctx, const qk_basis_args_t *a) {
 qk_status_t basis_axpy(qk_ops_ctx_t *ctx, const qk_basis_args_t *a) {
   const qk_status_t status = qk_args_basis(ctx, "basis_axpy", a);
   if (status != QK_OK) return status;
-  return with_kind(a, [=](auto s, auto reals) {
+  return one_block_pairs(a) ? one_block_axpy(ctx, a) : with_kind(a, [=](auto s, auto reals) {
     return run_axpy<stored<decltype(s)>, decltype(reals)::value>(ctx, a);
   });
 }
@@ -424,6 +427,7 @@ qk_status_t basis_axpy(qk_ops_ctx_t *ctx, const qk_basis_args_t *a) {
 qk_status_t basis_rotate(qk_ops_ctx_t *ctx, const qk_basis_args_t *a) {
   const qk_status_t status = qk_args_rotate(ctx, a);
   if (status != QK_OK) return status;
+  if (one_block_rotates(a)) return one_block_rotate(ctx, a);
   return with_piece_reals(a->v[0], [=](auto reals) {
     constexpr int P = decltype(reals)::value;
     return a->v[0].prec == QK_DOUBLE ? run_rotate<double, P>(ctx, a) : run_rotate<float, P>(ctx, a);
