@@ -129,6 +129,36 @@ static void print_solved(qk_rig_t *rig, const char *method, qk_prec_t inner, int
   qk_free(v);
 }
 
+enum { GROUP = 5 };
+
+/* Solutions of a group of block CG. */
+static void print_group(qk_rig_t *rig, qk_prec_t inner) {
+  char what[64];
+  int slot[GROUP];
+  int64_t limit[GROUP];
+  double tol[GROUP];
+  double complex *v = colours_vector(rig);
+  qk_solver_t *solver = rig_solver(rig, "block-cg", inner, GROUP);
+  for (int i = 0; i < GROUP; i++) {
+    colours_random(rig, 30 + (uint64_t)i, v);
+    colours_import(rig, qk_solver_rhs(solver, i), 0, v);
+    slot[i] = i;
+    tol[i] = 1e-12;
+    limit[i] = 5000;
+    rig_must(qk_solver_set_group(solver, i, 1), "group", NULL);
+  }
+  rig_must(qk_solver_fill_many(solver, slot, GROUP, tol, limit), "fill", NULL);
+  rig_run(solver);
+  for (int i = 0; i < GROUP; i++) {
+    colours_export(rig, qk_solver_solution(solver, i), 0, v);
+    snprintf(what, sizeof what, "norm2_x_colours_block_%d_%d", (int)inner, i);
+    line(rig, what,
+         qk_solver_slot(solver, i)->status == QK_OK ? creal(colours_dot(rig, v, v)) : NAN);
+  }
+  qk_solver_destroy(solver);
+  qk_free(v);
+}
+
 /* Staggered fermions: M, M^+, and solutions. */
 static void print_colours(qk_rig_t *rig) {
   static const qk_prec_t inner[] = {QK_DOUBLE, QK_SINGLE, QK_HALF};
@@ -208,6 +238,7 @@ int main(int argc, char **argv) {
   print_colours(&rig);
   rig_action(&rig, "hisq;mass=0.2;epsilon=-0.1", -1);
   print_colours(&rig);
+  for (int p = 0; p < QK_PRECS; p++) print_group(&rig, (qk_prec_t)p);
   rig_close(&rig);
   return 0;
 }

@@ -143,8 +143,10 @@ void qk_block_add(qk_block_t *b, int at, const qk_block_field_t *y, double sign,
   if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->basis_axpy(dev->ctx, &args));
 }
 
-void qk_block_turn(qk_block_t *b, int at, const qk_block_field_t *v, const double complex *m) {
+void qk_block_turn(qk_block_t *b, int at, const qk_block_field_t *v, const double complex *m,
+                   const qk_block_field_t *y) {
   const qk_device_t *dev = b->s->dev;
-  const qk_basis_args_t args = {.n = 1, .v = {v->v}, .columns = b->width, .c = place(b, at, m)};
+  qk_basis_args_t args = {.n = 1, .v = {v->v}, .columns = b->width, .c = place(b, at, m)};
+  if (y) args.y = y->v;
   if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->basis_rotate(dev->ctx, &args));
 }

@@ -61,7 +61,8 @@ void qk_block_fetch(qk_block_t *b, double complex *m);
 /* y_j += sign sum_i v_i m[i][j]; y is not in half. */
 void qk_block_add(qk_block_t *b, int place, const qk_block_field_t *y, double sign,
                   const qk_block_field_t *v, const double complex *m);
-/* v_j = sum_i v_i m[i][j]; not in half. */
-void qk_block_turn(qk_block_t *b, int place, const qk_block_field_t *v, const double complex *m);
+/* v_j = sum_i v_i m[i][j], and y_j if y is given; not in half. */
+void qk_block_turn(qk_block_t *b, int place, const qk_block_field_t *v, const double complex *m,
+                   const qk_block_field_t *y);
 
 #endif

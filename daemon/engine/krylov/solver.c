@@ -129,6 +129,7 @@ qk_status_t qk_solver_set_flavour(qk_solver_t *s, int slot, int flavour) {
   uint8_t *minus = s->mask_host + flavours_at(s) + slot;
   if (*minus == (flavour < 0)) return QK_OK;
   *minus = flavour < 0;
+  s->w[slot].group = 0; /* its column is of no use to those that it was solved with */
   upload(s, flavours_at(s));
   return qk_dev_status(s->dev);
 }
@@ -192,6 +193,8 @@ static qk_status_t take_params(qk_solver_t *s, const qk_solver_params_t *params,
   if (!s->method) return no_such_method(p->method, err);
   if (p->nslot == 1 && s->method->of_one) s->method = s->method->of_one;
   if (qk_operator_is_positive(s->op) && s->method == &qk_method_cg) s->method = &qk_method_cg_plain;
+  if (qk_operator_is_positive(s->op) && s->method == &qk_method_block_cg)
+    s->method = &qk_method_block_cg_plain;
   const int room = QK_COLUMNS_MAX / qk_geom_slices(s->dev->geom);
   const int most = room < QK_MAX_RHS ? room : QK_MAX_RHS;
   if (p->nslot < 1 || p->nslot > most)
@@ -454,7 +457,6 @@ void qk_solver_cancel(qk_solver_t *s, int slot) {
   qk_solver_for_block(s);
   qk_solver_finish(s, mask, otherwise);
   qk_solver_end_slot(s, slot, QK_CANCELLED);
-  qk_solver_leave_group(s, slot);
   qk_solver_no_flavours(s);
   qk_solver_set_running(s);
   s->failed = qk_dev_status(s->dev);

@@ -77,7 +77,8 @@ typedef struct qk_precond {
 enum { QK_GCR_KEEP = 8, QK_GCR_KEEP_PRECONDITIONED = 7 };
 
 typedef struct qk_solver_params {
-  const char *method;   /* "bicgstab", "cg" and "block-cg" (normal equations), "gcr" */
+  const char *method;   /* "bicgstab", "gcr", and "cg" and "block-cg", on the normal equations
+                           where Mhat is not hermitian and positive */
   qk_prec_t inner;      /* QK_DOUBLE, QK_SINGLE or QK_HALF */
   int nslot;            /* 1 .. QK_MAX_RHS */
   double reliable;      /* residual drop that triggers an update; 0: default of the precision */
@@ -136,7 +137,8 @@ qk_status_t qk_solver_set_five(qk_solver_t *solver, int slot, qk_field_t *five);
 /* A method that shares ("block-cg") has one space for slots that one call fills with the same
  * group, not 0, and flavour, in the order of their numbers; others ignore it. Of what a free slot
  * is filled with next, as the flavour; every slot begins with 0, alone. QK_BAD_ARGUMENT changes
- * nothing. */
+ * nothing. A slot that has ended, or was cancelled, still helps its group until it is filled anew;
+ * then the group goes on without it, in a new space. */
 qk_status_t qk_solver_set_group(qk_solver_t *solver, int slot, uint64_t group);
 
 /* What stands in qk_solver_rhs is taken up. A zero source ends at once with x = 0; NaN or Inf with

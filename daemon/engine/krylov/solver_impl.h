@@ -51,7 +51,7 @@ typedef struct qk_method {
 } qk_method_t;
 
 extern const qk_method_t qk_method_bicgstab, qk_method_cg, qk_method_cg_plain, qk_method_block_cg,
-    qk_method_gcr;
+    qk_method_block_cg_plain, qk_method_gcr;
 
 /* What decides about a slot. Norms are those of vectors of the system, in units of the
  * scaled source. */
@@ -235,10 +235,6 @@ void qk_solver_finish(qk_solver_t *s, const uint8_t *mask, const qk_status_t *ot
  * holds. Then: it ends, with the solution that stands in `full`. solver_step.c. */
 bool qk_solver_reached(qk_solver_t *s, int i, double norm2);
 void qk_solver_end_reached(qk_solver_t *s, int i);
-
-/* Slot i has ended between check points: its group goes on without it, from an update.
- * solver_step.c. */
-void qk_solver_leave_group(qk_solver_t *s, int i);
 
 /* ---- solver_stop.c ---- */
 

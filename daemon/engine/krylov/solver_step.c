@@ -231,23 +231,13 @@ static void check_point(qk_solver_t *s, plan_t *plan) {
   qk_solver_set_running(s);
 }
 
-void qk_solver_leave_group(qk_solver_t *s, int i) {
-  plan_t plan = {0};
-  if (!s->method->grouped) return;
-  for (int k = 0; k < s->nslot; k++)
-    if (s->slot[k].state == QK_SLOT_RUNNING && qk_solver_shares(s, i, k))
-      plan.act[k] = plan.add[k] = plan.due[k] = 1;
-  if (!any(plan.act)) return;
-  recompute(s, &plan);
-  end_slots(s, &plan);
-  resume(s, &plan);
-}
-
 /* The errors that applications of a step may have (J. van den Eshof, G. L. G. Sleijpen, SIAM J.
  * Matrix Anal. Appl. 26 (2004) 125; N. Cundy et al., hep-lat/0405003): they add up to the distance
  * of the true r from that of the recursion, in proportion to |r|. So that distance stays a part of
- * the |r| at which r is next computed in double, and the errors grow as |r| falls. */
+ * the |r| at which r is next computed in double, and the errors grow as |r| falls. Columns of a
+ * group are mixed. */
 static void choose_accuracy(const qk_solver_t *s, double *accuracy) {
+  double least = INFINITY;
   for (int i = 0; i < s->nslot; i++) {
     const qk_slot_work_t *w = &s->w[i];
     const bool moved = s->slot[i].iterations > w->recomputed_at;
@@ -255,7 +245,9 @@ static void choose_accuracy(const qk_solver_t *s, double *accuracy) {
                  goal = fmax(w->target, s->params.reliable * w->best);
     const bool runs = s->slot[i].state == QK_SLOT_RUNNING;
     accuracy[i] = !runs ? INFINITY : now > 0 ? fmin(share_of_error * goal / now, coarsest) : 0;
+    least = fmin(least, accuracy[i]);
   }
+  for (int i = 0; i < s->nslot && s->method->grouped; i++) accuracy[i] = least;
 }
 
 qk_status_t qk_solver_step(qk_solver_t *s) {
