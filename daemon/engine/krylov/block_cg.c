@@ -9,7 +9,7 @@
  *   X += P alpha C,  |R_j|^2 -= (C^+ alpha C)_jj,  Q rho = Q - W alpha,  C = rho C
  *
  * Where Mhat is hermitian and positive (operator.h: QK_ADJOINT_ANTI), A = Mhat: one application an
- * iteration, S = R, whose norms are those of the columns of C, W = Mhat P, alpha = (P^+ W)^-1, no T.
+ * iteration, S = R, whose norms are those of the columns of C, no T, alpha = (P^+ W)^-1.
  *
  * Else two applications, and the norms follow from T^+ R = P^+ S = C. As differences they have an
  * error of 1e-16 of the first |R|^2 in double and 1e-7 in single, so that r is recomputed after
@@ -18,7 +18,7 @@
  * that depend on others, down to rounding, leave the space: they are 0 in Q, and so in P.
  *
  * Where r was recomputed in double, S is made anew of it, and P is conjugate to the last directions
- * as before: P = Q - P_old alpha (W^+ Q). Columns that have ended stay, with the S of the recursion:
+ * as before: P = Q - P_old alpha (W^+ Q). Columns that have ended stay, with S of the recursion:
  * without them the space would lose what it knows, and the others their speed. As P_old^+ Q is not
  * 0 now, nor B = P^+ Q one, the iteration that follows has alpha B C and Q - W alpha B for its
  * steps, and its directions are made conjugate by products, too.
