@@ -42,15 +42,24 @@ void block_kit_open(kit_t *kit) {
   free(links);
 }
 
-void each_ncomp(void (*test)(const kit_t *kit)) {
-  static const int ncomps[] = {12, 3, 20}; /* of spinors, of colours, of coarse levels */
+static void each(const int *ncomp, int n, void (*test)(const kit_t *kit)) {
   kit_t kit;
   block_kit_open(&kit);
-  for (int i = 0; i < 3; i++) {
-    kit.ncomp = ncomps[i];
+  for (int i = 0; i < n; i++) {
+    kit.ncomp = ncomp[i];
     test(&kit);
   }
   kit_close(&kit);
+}
+
+void each_ncomp(void (*test)(const kit_t *kit)) {
+  static const int ncomp[] = {12, QK_COLOUR_COMPONENTS, 20}; /* spinors, colours, coarse levels */
+  each(ncomp, 3, test);
+}
+
+void each_ncomp_of_spinors(void (*test)(const kit_t *kit)) {
+  static const int ncomp[] = {12, 4, 20}; /* the last two of coarse levels */
+  each(ncomp, 3, test);
 }
 
 block_t block_make(const kit_t *kit, cut_t cut, uint64_t seed) {

@@ -34,6 +34,7 @@ void block_kit_open(kit_t *kit); /* 4x6x2x8, no split, unit links */
 
 /* test(kit) for each ncomp. */
 void each_ncomp(void (*test)(const kit_t *kit));
+void each_ncomp_of_spinors(void (*test)(const kit_t *kit)); /* what colour vectors do not have */
 
 /* Random numbers of a seed. */
 block_t block_make(const kit_t *kit, cut_t cut, uint64_t seed);

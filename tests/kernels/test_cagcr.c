@@ -118,11 +118,11 @@ static void check_steps(const kit_t *kit) {
 }
 
 Test(space, dots_agree_with_plain_loops) {
-  each_ncomp(check_dots);
+  each_ncomp_of_spinors(check_dots);
 }
 
 Test(space, steps_agree_with_plain_loops) {
-  each_ncomp(check_steps);
+  each_ncomp_of_spinors(check_steps);
 }
 
 /* Half: squares of numbers as small as these are below the range of single. */

@@ -37,7 +37,7 @@ static void check_chiral(const kit_t *kit) {
 }
 
 Test(coarse_fields, chiral_multiplies_the_halves_of_a_spinor) {
-  each_ncomp(check_chiral);
+  each_ncomp_of_spinors(check_chiral);
 }
 
 Test(coarse_fields, chiral_keeps_lanes_apart) {

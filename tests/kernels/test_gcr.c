@@ -141,7 +141,7 @@ static void check_steps(const kit_t *kit) {
 }
 
 Test(krylov, steps_agree_with_plain_loops) {
-  each_ncomp(check_steps);
+  each_ncomp_of_spinors(check_steps);
 }
 
 Test(krylov, steps_that_do_not_fit_are_refused) {

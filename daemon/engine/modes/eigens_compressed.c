@@ -120,6 +120,7 @@ qk_status_t qk_eigens_cut_basis(qk_eigens_t *s, qk_err_t *err) {
   qk_coherent_pass_destroy(j->pass);
   j->pass = NULL;
   j->block = 0;
+  j->cost = 0; /* the first state with the basis is written at once, whatever the last one took */
   j->stage = BASE;
   return QK_OK;
 }
