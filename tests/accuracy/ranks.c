@@ -97,12 +97,25 @@ static void print_smeared(qk_rig_t *rig, const char *spec, int halo) {
   qk_free(v);
 }
 
+/* All slots, whose right-hand sides are there, as one group. */
+static void solve_group(qk_solver_t *solver, int n) {
+  int slot[QK_MAX_RHS];
+  int64_t limit[QK_MAX_RHS];
+  double tol[QK_MAX_RHS];
+  for (int i = 0; i < n; i++) {
+    slot[i] = i;
+    tol[i] = 1e-12;
+    limit[i] = 5000;
+    rig_must(qk_solver_set_group(solver, i, 1), "group", NULL);
+  }
+  rig_must(qk_solver_fill_many(solver, slot, n, tol, limit), "fill", NULL);
+  rig_run(solver);
+}
+
 /* The solutions are all to 1e-12, so their norms agree to that and the iterations need not. */
 static void print_solved(qk_rig_t *rig, const char *method, qk_prec_t inner, int nslot) {
   char what[64];
-  int slot[QK_MAX_RHS];
-  int64_t limit[QK_MAX_RHS];
-  double tol[QK_MAX_RHS], *v = rig_vector(rig);
+  double *v = rig_vector(rig);
   qk_solver_t *solver = rig_solver(rig, method, inner, nslot);
   for (int i = 0; i < nslot; i++) {
     if (i % 2)
@@ -111,14 +124,7 @@ static void print_solved(qk_rig_t *rig, const char *method, qk_prec_t inner, int
       rig_random(rig, 20 + (uint64_t)i, v);
     rig_import(rig, qk_solver_rhs(solver, i), 0, v);
   }
-  for (int i = 0; i < nslot; i++) {
-    slot[i] = i;
-    tol[i] = 1e-12;
-    limit[i] = 5000;
-    rig_must(qk_solver_set_group(solver, i, 1), "group", NULL);
-  }
-  rig_must(qk_solver_fill_many(solver, slot, nslot, tol, limit), "fill", NULL);
-  rig_run(solver);
+  solve_group(solver, nslot);
   for (int i = 0; i < nslot; i++) {
     const qk_slot_t *s = qk_solver_slot(solver, i);
     rig_export(rig, qk_solver_solution(solver, i), 0, v);
@@ -134,21 +140,13 @@ enum { GROUP = 5 };
 /* Solutions of a group of block CG. */
 static void print_group(qk_rig_t *rig, qk_prec_t inner) {
   char what[64];
-  int slot[GROUP];
-  int64_t limit[GROUP];
-  double tol[GROUP];
   double complex *v = colours_vector(rig);
   qk_solver_t *solver = rig_solver(rig, "block-cg", inner, GROUP);
   for (int i = 0; i < GROUP; i++) {
     colours_random(rig, 30 + (uint64_t)i, v);
     colours_import(rig, qk_solver_rhs(solver, i), 0, v);
-    slot[i] = i;
-    tol[i] = 1e-12;
-    limit[i] = 5000;
-    rig_must(qk_solver_set_group(solver, i, 1), "group", NULL);
   }
-  rig_must(qk_solver_fill_many(solver, slot, GROUP, tol, limit), "fill", NULL);
-  rig_run(solver);
+  solve_group(solver, GROUP);
   for (int i = 0; i < GROUP; i++) {
     colours_export(rig, qk_solver_solution(solver, i), 0, v);
     snprintf(what, sizeof what, "norm2_x_colours_block_%d_%d", (int)inner, i);

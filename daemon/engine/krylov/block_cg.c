@@ -458,32 +458,14 @@ static qk_status_t block_cg_iterate(qk_solver_t *s) {
   return qk_dev_status(s->dev);
 }
 
-const qk_method_t qk_method_block_cg = {.name = "block-cg",
-                                        .check = 4,
-                                        .applications_per_iteration = 2,
-                                        .wide_solution = true,
-                                        .grouped = true,
-                                        .of_one = &qk_method_cg,
-                                        .least_fall = {[QK_DOUBLE] = 1e-5, [QK_SINGLE] = 1e-2},
-                                        .create = block_cg_create,
-                                        .destroy = block_cg_destroy,
-                                        .start = block_cg_start,
-                                        .clear = block_cg_clear,
-                                        .replaced = block_cg_replaced,
-                                        .gather = block_cg_gather,
-                                        .iterate = block_cg_iterate};
+/* What both have; solver.c takes the plain one where Mhat is hermitian and positive. */
+#define BLOCK_CG                                                                                   \
+  .name = "block-cg", .check = 4, .wide_solution = true, .grouped = true, .of_one = &qk_method_cg, \
+  .create = block_cg_create, .destroy = block_cg_destroy, .start = block_cg_start,                 \
+  .clear = block_cg_clear, .replaced = block_cg_replaced, .gather = block_cg_gather,               \
+  .iterate = block_cg_iterate
 
-const qk_method_t qk_method_block_cg_plain = {.name = "block-cg",
-                                              .check = 4,
-                                              .applications_per_iteration = 1,
-                                              .wide_solution = true,
-                                              .grouped = true,
-                                              .of_one = &qk_method_cg,
-                                              .least_fall = {[QK_SINGLE] = 1e-2},
-                                              .create = block_cg_create,
-                                              .destroy = block_cg_destroy,
-                                              .start = block_cg_start,
-                                              .clear = block_cg_clear,
-                                              .replaced = block_cg_replaced,
-                                              .gather = block_cg_gather,
-                                              .iterate = block_cg_iterate};
+const qk_method_t qk_method_block_cg = {BLOCK_CG, .applications_per_iteration = 2,
+                                        .least_fall = {[QK_DOUBLE] = 1e-5, [QK_SINGLE] = 1e-2}};
+const qk_method_t qk_method_block_cg_plain = {BLOCK_CG, .applications_per_iteration = 1,
+                                              .least_fall = {[QK_SINGLE] = 1e-2}};

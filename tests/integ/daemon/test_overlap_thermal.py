@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Overlap fermions on links of a simulation, judged by numpy: test_overlap_rough.py QUARKD QUARK_ENGINE QUARK_GAUGE RANKS
+"""Overlap fermions on links of a simulation, judged by numpy: test_overlap_thermal.py QUARKD QUARK_ENGINE QUARK_GAUGE RANKS
 
 H has low eigenvectors there, which the daemon and the oracle find and project each by itself. QK_LARGE takes 8^3x16 (QK_THERMAL), where the
 oracle needs half an hour; docs/performance.md has what came out.
