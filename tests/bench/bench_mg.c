@@ -22,7 +22,7 @@
 #include "tests/support/mg_rig.h"
 
 enum { PLAIN = 256, POINT, ERRORS, KEEP, SECONDS, STAGGER, OUTER, NEXT, ACTION, FLAVOURS, PION };
-enum { WRITE = 300, FROM };
+enum { WRITE = 300, FROM, AGAIN };
 enum { MOST_SLICES = 512, MOST_SETS = 16, MOST_ACTIONS = 12, MOST_BATCHES = 8 };
 
 typedef struct options {
@@ -30,7 +30,7 @@ typedef struct options {
   double kappa[8], csw, tol, seconds;
   int nkappa, batch[MOST_BATCHES], nbatch, plain, point, errors, keep, stagger;
   const char *action[MOST_ACTIONS];
-  int naction, flavours, pion;
+  int naction, flavours, pion, again;
   qk_prec_t outer, inner; /* of multigrid's and BiCGStab's solver */
   qk_mg_params_t mg[MOST_SETS];
   int nset;
@@ -52,6 +52,8 @@ static const struct argp_option table[] = {
      "point sources instead of random ones: propagators, each at another site", 0},
     {"pion", PION, 0, 0,
      "the effective mass of the pion of the first propagator, of twelve --point", 0},
+    {"again", AGAIN, 0, 0,
+     "also with solutions as sources, as sequential propagators on all time slices have them", 0},
     {"errors", ERRORS, 0, 0, "error over residual, by a second solve", 0},
     {"keep", KEEP, "N", 0, "directions of the outer GCR (7)", 0},
     {"seconds", SECONDS, "S", 0,
@@ -102,6 +104,9 @@ static error_t parse_simple(int key, char *arg, options_t *o) {
     return 0;
   case ERRORS:
     o->errors = 1;
+    return 0;
+  case AGAIN:
+    o->again = 1;
     return 0;
   case STAGGER:
     o->stagger = 1;
@@ -433,6 +438,11 @@ static double multigrid(qk_rig_t *rig, const options_t *o, qk_mg_t *mg, int n, d
     c = staggered(rig, o, solver, n);
     show_cost("  staggered", n, &c, reference);
   }
+  if (o->again) {
+    solve(rig, o, solver, n, o->tol);
+    const cost_t again = solve_again(rig, solver, n, o->tol);
+    show_cost("  of a solution", n, &again, reference);
+  }
   qk_cycle_time(cycle, true, level);
   double total = n * solve(rig, o, solver, n, o->tol).seconds;
   qk_cycle_time(cycle, false, level);
@@ -443,7 +453,10 @@ static double multigrid(qk_rig_t *rig, const options_t *o, qk_mg_t *mg, int n, d
   printf(" outer %.0f %%", 100 * outside / total);
   for (int l = 0; l < mg->nlevel; l++) printf(", %d: %.0f %%", l, 100 * level[l] / total);
   printf(" (of %.4f s per RHS)\n", total / n);
-  if (o->outer != QK_DOUBLE) mg_rig_show_double(rig, solver, n, o->tol);
+  if (o->outer != QK_DOUBLE) {
+    make_sources(rig, o, solver, n, 0);
+    mg_rig_show_double(rig, solver, n, o->tol);
+  }
   if (o->errors && n == 1) error_ratio(rig, o, solver);
   if (o->pion && o->point && n == 12) show_pion(rig, o, solver);
   qk_solver_destroy(solver);

@@ -85,7 +85,10 @@ class Correlators(Mapping[str, Correlator]):
         self._channels, self.about = channels, about
 
     def __getitem__(self, name: str) -> Correlator:
-        return self._channels[name]
+        try:
+            return self._channels[name]
+        except KeyError:
+            raise KeyError('channel %r: there are %s' % (name, list(self))) from None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._channels)

@@ -90,8 +90,8 @@ class Bricks:
         def begin() -> Report:
             self.connection = Connection(endpoint, **options)
             return self.connection.ready()
-        self._reports: Dict[Optional[str], Report] = {None: self._root(begin)}
-        dims = self._reports[None].dims
+        self._default: Report = self._root(begin)
+        dims = self._default.dims
         self.grid: Grid = default_grid(comm.Get_size(), dims) if grid is None else self._checked(grid, dims)
         self.slices = self._slices(self.rank, dims)
         if not gather:
@@ -182,9 +182,9 @@ class Bricks:
 
     def _report(self, setup: term.Name) -> Report:
         name = term.name_of(setup)
-        if name not in self._reports:
-            self._reports[name] = self._root(lambda: self._own().ready(name))
-        return self._reports[name]
+        if name is None:
+            return self._default
+        return self._root(lambda: self._own().ready(name))  # each time: it may have been loaded again, by whomever
 
     def _own(self) -> Connection:
         assert self.connection is not None
@@ -192,7 +192,9 @@ class Bricks:
 
     def shape_of(self, setup: term.Name = None) -> Tuple[int, ...]:
         """Of a right-hand side of this rank: [t, z, y, x, spin, colour], of doublets with the axis flavour before, of staggered fermions without spin."""
-        report = self._report(setup)
+        return self._brick(self._report(setup))
+
+    def _brick(self, report: Report) -> Tuple[int, ...]:
         return report.shape[:-4 - len(report.site)] + tuple(s.stop - s.start for s in self._slices(self.rank, report.dims)) + report.site
 
     @property
@@ -218,7 +220,8 @@ class Bricks:
             raise ValueError('bricks have all sites: parity must be None')
         if terms.get('masses') is not None:
             raise ValueError('masses: not of bricks')
-        report, shape = self._report(terms.get('setup')), self.shape_of(terms.get('setup'))
+        report = self._report(terms.get('setup'))
+        shape = self._brick(report)
         array, many, back = self._together(lambda: arrays.take(b, shape))
         self._together(lambda: self._alike((array.dtype.str, array.shape[0])))
         found = (self._by_root if self.gather else self._in_parts)(array, report, work, terms)
@@ -328,13 +331,10 @@ class Bricks:
 
     def setup(self, name: Optional[str] = None, *, gauge: BrickGauge, **terms: Any) -> Setup:
         """Connection.setup"""
-        made = self._root(lambda: self._own().setup(name, gauge=gauge._whole or '', **terms))
-        self._reports.pop(made.name, None)
-        return made
+        return self._root(lambda: self._own().setup(name, gauge=gauge._whole or '', **terms))
 
     def drop(self, setup: term.Name, now: bool = False) -> None:
         """Connection.drop"""
-        self._reports.pop(term.name_of(setup), None)
         self._root(lambda: self._own().drop(setup, now))
 
     def close(self) -> None:

@@ -24,6 +24,21 @@ def near(x, y, limit):
     return np.linalg.norm(x - y) <= limit * np.linalg.norm(y)
 
 
+def loaded_again(q, u):
+    """A setup that was dropped and loaded again behind the back of q, with another action, has the shapes of the new one."""
+    def load(**terms):
+        if comm.Get_rank() == 0:
+            q.connection.setup('again', gauge=u._whole, **terms)
+        comm.Barrier()
+    load(kappa=0.12, csw=1.3)
+    assert q.shape_of('again') == q.shape
+    if comm.Get_rank() == 0:
+        q.connection.drop('again')
+    load(action='staggered', mass=0.1, solver='cg')
+    assert q.shape_of('again') == q.shape[:-2] + (3,), q.shape_of('again')
+    q.drop('again')
+
+
 def calls(endpoint, gather, b, links, other, whole):
     with quarkd.connect(endpoint, comm=comm, gather=gather) as q:
         part = q.slices
@@ -53,6 +68,7 @@ def calls(endpoint, gather, b, links, other, whole):
         own = q.empty()
         own[...] = b[0][part]
         assert near(q.solve(own), whole['x'][0][part], 1e-8)
+        loaded_again(q, u)
         q.drop(light)
         u.release()
 
