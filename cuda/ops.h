@@ -106,6 +106,23 @@ typedef struct qk_hop_args {
   int32_t rough;
 } qk_hop_args_t;
 
+/* RHS that one call takes at most of those whose numbers stand beside each other in a block, or
+ * that have fields of their own. */
+enum { QK_RHS_TOGETHER = 4 };
+
+/* The same for n fields of one RHS each, 1 to QK_RHS_TOGETHER of them: the data of those of number
+ * k stand in of[k], all else of them in `hop`, and minus[k] is its flavour. Links and T are read
+ * once for all, by the GPU in double, with real phases and all hops; otherwise it is one call of
+ * hop after the other, as on the CPU. No ghosts are read: no direction may be split, or the region
+ * is the interior. No out is a field of another number. */
+typedef struct qk_hop_each_args {
+  qk_hop_args_t hop;
+  int32_t n;
+  struct {
+    void *in, *z, *x, *y, *out;
+  } of[QK_RHS_TOGETHER];
+} qk_hop_each_args_t;
+
 /* Fills the send buffers that a neighbour reads as ghosts. to[mu][0] goes to the rank behind (its
  * ghost[mu][1]): (1 - s g) in(n) on our face 0. to[mu][1] goes ahead (its ghost[mu][0]):
  * U_mu(n)^+ (1 + s g) in(n) on our face l-1. Face index: the cb index rule with direction mu left
@@ -275,8 +292,6 @@ typedef struct qk_site_ratios_args {
  * (field = basis * wire for import, wire = basis * field for export), then times `factor`.
  * Field subset QK_FULL, any precision.
  */
-enum { QK_RHS_TOGETHER = 4 };
-
 typedef struct qk_rhs_args {
   qk_lattice_t lat;
   qk_spinor_t field;
@@ -291,12 +306,15 @@ typedef struct qk_rhs_args {
  * Same subset, sites and ncomp; any precisions and tile shapes.
  * n > 1: as many RHS of the block, from to_rhs or from_rhs on, against n fields of one RHS
  * each, of the shape of the other, which is not half, with their data in single_rhs[]; up to
- * QK_RHS_TOGETHER. n = 0 is 1. */
+ * QK_RHS_TOGETHER. n = 0 is 1.
+ * plus, of which there is none or n, where `to` is of one RHS in tiles of eight sites, not half:
+ * fields like `to` that are added to in its place, and stay: to = plus[k] + RHS k. */
 typedef struct qk_rhs_copy_args {
   qk_spinor_t to, from;
   int32_t to_rhs, from_rhs;
   int32_t add, n;
   void *single_rhs[QK_RHS_TOGETHER];
+  const void *plus[QK_RHS_TOGETHER];
 } qk_rhs_copy_args_t;
 
 /* A source written into one RHS (others untouched), in the internal basis (DeGrand-Rossi).

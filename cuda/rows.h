@@ -11,6 +11,7 @@
 /* X(name, arguments): qk_status_t name(qk_ops_ctx_t *ctx, const arguments *args), on queue 0. */
 #define QK_WILSON_KERNELS(X)                                                                       \
   X(hop, qk_hop_args_t)                                                                            \
+  X(hop_each, qk_hop_each_args_t)                                                                  \
   X(pack, qk_pack_args_t)                                                                          \
   X(gauss, qk_gauss_args_t)
 

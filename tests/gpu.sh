@@ -122,7 +122,7 @@ if [ -n "$quark_gauge" ]; then
     --out "$log/small.%d.lime" >/dev/null && export QK_THERMAL=$log/small.300.lime
 fi
 
-tests=(test_kernels_hop test_kernels_hop_rough test_kernels_hop_masks test_kernels_local test_kernels_diag_exp test_kernels_gauge test_kernels_blas test_kernels_multi
+tests=(test_kernels_hop test_kernels_hop_each test_kernels_hop_rough test_kernels_hop_masks test_kernels_local test_kernels_diag_exp test_kernels_gauge test_kernels_blas test_kernels_multi
   test_kernels_columns test_kernels_vector_block test_kernels_coherent test_kernels_coarse_fields test_kernels_gcr test_kernels_cagcr test_kernels_ratios
   test_kernels_coarse test_kernels_transfer test_kernels_aggregates test_kernels_mg_setup
   test_kernels_fifth test_kernels_stag test_kernels_shift test_kernels_smear test_kernels_fix test_kernels_paths test_kernels_project test_kernels_device
@@ -297,7 +297,7 @@ if [ -n "$sanitizer" ]; then
         --error-exitcode 9 "$path" --jobs 1 --filter "$suite/reads_ghosts_*_in_all_directions"
     fi
   done
-  for suite in coarse transfer aggregates vector_block coherent gcr cagcr ratios local diag_exp fifth project fix paths stag shift hop_rough; do
+  for suite in coarse transfer aggregates vector_block coherent gcr cagcr ratios local diag_exp fifth project fix paths stag shift hop_each hop_rough; do
     path=$(program test_kernels_$suite)
     if [ -n "$path" ]; then
       check "memcheck $suite" "$sanitizer" --target-processes all --tool memcheck --error-exitcode 9 \

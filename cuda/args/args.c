@@ -246,6 +246,20 @@ static qk_status_t several_rhs(qk_ops_ctx_t *ctx, const char *call,
   return QK_OK;
 }
 
+/* Fields that are added to in place of `to`. */
+static qk_status_t plus_rhs(qk_ops_ctx_t *ctx, const char *call, const qk_rhs_copy_args_t *args) {
+  const qk_spinor_t *to = &args->to;
+  const bool fits = args->add && to->nrhs == 1 && to->ntile == 0 && !qk_prec_scaled(to->prec);
+  int given = 0;
+  for (int k = 0; k < QK_RHS_TOGETHER; k++) given += args->plus[k] != NULL;
+  if (given > 0 && !fits)
+    return BAD("%s: plus: add, nrhs, ntile, prec = %d, %d, %d, %d: 1, 1, 0, not half", call,
+               args->add, to->nrhs, to->ntile, (int)to->prec);
+  for (int k = 0; given > 0 && k < (args->n > 1 ? args->n : 1); k++)
+    if (args->plus[k] == NULL) return BAD("%s: plus[%d] is missing", call, k);
+  return QK_OK;
+}
+
 qk_status_t qk_args_rhs_copy(qk_ops_ctx_t *ctx, const qk_rhs_copy_args_t *args) {
   const char *call = "rhs_copy";
   const qk_spinor_t *to = &args->to, *from = &args->from;
@@ -260,7 +274,8 @@ qk_status_t qk_args_rhs_copy(qk_ops_ctx_t *ctx, const qk_rhs_copy_args_t *args) 
     return BAD("%s: to_rhs = %d: 0 to %d", call, args->to_rhs, to->nrhs - 1);
   if (args->from_rhs < 0 || args->from_rhs >= from->nrhs)
     return BAD("%s: from_rhs = %d: 0 to %d", call, args->from_rhs, from->nrhs - 1);
-  return args->n == 0 || args->n == 1 ? QK_OK : several_rhs(ctx, call, args);
+  if (args->n != 0 && args->n != 1) status = several_rhs(ctx, call, args);
+  return status == QK_OK ? plus_rhs(ctx, call, args) : status;
 }
 
 qk_status_t qk_args_source(qk_ops_ctx_t *ctx, const qk_source_args_t *args) {

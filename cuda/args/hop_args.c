@@ -103,6 +103,46 @@ const char *qk_hop_misfit(const qk_hop_args_t *a) {
   return why;
 }
 
+qk_hop_args_t qk_hop_each_one(const qk_hop_each_args_t *args, int k) {
+  qk_hop_args_t a = args->hop;
+  a.in.data = args->of[k].in;
+  a.z.data = args->of[k].z;
+  a.x.data = args->of[k].x;
+  a.y.data = args->of[k].y;
+  a.out.data = args->of[k].out;
+  if (a.minus) a.minus += k;
+  return a;
+}
+
+/* Whether what is written as number k takes part as another number. */
+static bool written_twice(const qk_hop_each_args_t *a, int k) {
+  const void *out = a->of[k].out;
+  for (int i = 0; i < a->n; i++) {
+    if (i == k) continue;
+    if (out == a->of[i].out || (a->hop.c_hop != 0 && out == a->of[i].in)) return true;
+    if (a->hop.c_z != 0 && out == a->of[i].z) return true;
+    if ((a->hop.c_x != 0 && out == a->of[i].x) || (a->hop.c_y != 0 && out == a->of[i].y))
+      return true;
+  }
+  return false;
+}
+
+const char *qk_hop_each_misfit(const qk_hop_each_args_t *args) {
+  const qk_hop_args_t *a = &args->hop;
+  if (args->n < 1 || args->n > QK_RHS_TOGETHER) return "each: n must be 1..4";
+  if (a->out.nrhs != 1 || a->out.ntile != 0) return "each: fields must be of one RHS";
+  for (int mu = 0; a->c_hop != 0 && mu < 4; mu++)
+    if (a->lat.split[mu] && a->block[mu] == 0 && a->region != QK_REGION_INTERIOR)
+      return "each: ghosts are not read";
+  for (int k = 0; k < args->n; k++) {
+    const qk_hop_args_t one = qk_hop_each_one(args, k);
+    const char *why = qk_hop_misfit(&one);
+    if (why != NULL) return why;
+    if (written_twice(args, k)) return "each: out is a field of another number";
+  }
+  return NULL;
+}
+
 const char *qk_pack_misfit(const qk_pack_args_t *a) {
   const char *why = extents_misfit(&a->lat, a->whole);
   if (why == NULL) why = qk_block_misfit(&a->in, 12);

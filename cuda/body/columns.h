@@ -157,12 +157,13 @@ template <class S> QK_HD real<S> lane_scale([[maybe_unused]] const spinor<S> &f,
   return 1;
 }
 
-/* n pieces of P reals, from k on. */
+/* n pieces of P reals, from k on, added to those of `plus` unless it is NULL. */
 template <int n, int P, class To, class From>
 QK_HD void copy_pieces(const spinor<To> &to, spot there, const spinor<From> &from, spot here,
-                       int words, int k, bool add) {
+                       int words, int k, const To *plus) {
   To *t = to.data + there.tile * words;
   const From *f = from.data + here.tile * words;
+  const bool add = plus != nullptr;
   real<To> w[n * P] = {};
   real<From> v[n * P];
   const real<From> scale = lane_scale(from, here);
@@ -170,7 +171,7 @@ QK_HD void copy_pieces(const spinor<To> &to, spot there, const spinor<From> &fro
   QK_UNROLL
   for (int i = 0; i < n; i++) {
     load_reals<P>(f, k + i, here.lane, v + i * P);
-    if (add) load_reals<P>(t, k + i, there.lane, w + i * P);
+    if (add) load_reals<P>(plus + there.tile * words, k + i, there.lane, w + i * P);
   }
   QK_UNROLL
   for (int c = 0; c < n * P; c++) {
@@ -202,15 +203,17 @@ QK_HD void copy_column_site(const qk_rhs_copy_args_t &a, spinor<To> to, spinor<F
     else
       to.data = (To *)a.single_rhs[k];
   }
+  const To *plus = a.add ? to.data : nullptr;
+  if (a.add && a.plus[k] != nullptr) plus = (const To *)a.plus[k];
   const spot there = column_at(to.ntile, a.to_rhs + (to.ntile == 0 ? 0 : k), site);
   const spot here = column_at(from.ntile, a.from_rhs + (from.ntile == 0 ? 0 : k), site);
   const int words = QK_TILE * 2 * a.to.ncomp, pieces = words / (QK_TILE * 8);
   if (a.to.ncomp == QK_COLOUR_COMPONENTS)
-    return copy_pieces<1, 6>(to, there, from, here, words, 0, a.add != 0);
+    return copy_pieces<1, 6>(to, there, from, here, words, 0, plus);
   /* of half whole spinors, for the scale */
   if constexpr (storage<To>::scaled || storage<From>::scaled)
-    return copy_pieces<3, 8>(to, there, from, here, words, 0, a.add != 0);
-  for (int k = 0; k < pieces; k++) copy_pieces<1, 8>(to, there, from, here, words, k, a.add != 0);
+    return copy_pieces<3, 8>(to, there, from, here, words, 0, plus);
+  for (int k = 0; k < pieces; k++) copy_pieces<1, 8>(to, there, from, here, words, k, plus);
 }
 
 /* ---- sources ---- */

@@ -84,6 +84,16 @@ qk_status_t hop(qk_ops_ctx_t *ctx, const qk_hop_args_t *args) {
   return QK_OK;
 }
 
+qk_status_t hop_each(qk_ops_ctx_t *ctx, const qk_hop_each_args_t *args) {
+  const char *misfit = qk_hop_each_misfit(args);
+  if (misfit != NULL) return qk_ctx_fail(ctx, QK_BAD_ARGUMENT, "hop_each: %s", misfit);
+  for (int k = 0; k < args->n; k++) {
+    const qk_hop_args_t one = qk_hop_each_one(args, k);
+    with_storage(one.out.prec, [=](auto s) { hop_as<stored<decltype(s)>>(one); });
+  }
+  return QK_OK;
+}
+
 qk_status_t pack(qk_ops_ctx_t *ctx, const qk_pack_args_t *args) {
   const char *misfit = qk_pack_misfit(args);
   if (misfit != NULL) return qk_ctx_fail(ctx, QK_BAD_ARGUMENT, "pack: %s", misfit);

@@ -310,6 +310,55 @@ Test(rhs, several_are_copied_as_each_alone) {
   each_ncomp(several);
 }
 
+/* RHS from `first` on of a block, added to fields that stay: against a copy of these and the same
+ * without them, bit by bit. */
+static void sums_of_several(const kit_t *kit, cut_t cut, qk_prec_t prec, int first) {
+  const cut_t single = {prec, 1, true, cut.subset};
+  const int n = cut.nrhs - first < QK_RHS_TOGETHER ? cut.nrhs - first : QK_RHS_TOGETHER;
+  block_t block = block_make(kit, cut, 1), sum[QK_RHS_TOGETHER], plus[QK_RHS_TOGETHER];
+  qk_rhs_copy_args_t a = {.from = block.v, .from_rhs = first, .add = 1, .n = n};
+  for (int k = 0; k < n; k++) {
+    sum[k] = block_make(kit, single, 10 + (uint64_t)k);
+    plus[k] = block_make(kit, single, 20 + (uint64_t)k);
+    a.single_rhs[k] = sum[k].v.data;
+    a.plus[k] = plus[k].v.data;
+  }
+  a.to = sum[0].v;
+  kit_must(kit, kit->ops->rhs_copy(kit->ctx, &a), "rhs_copy with plus");
+  for (int k = 0; k < n; k++) {
+    const qk_rhs_copy_args_t own = {
+        .to = plus[k].v, .from = block.v, .from_rhs = first + k, .add = 1};
+    double complex *x = block_get(kit, &plus[k], 0), *y = block_get(kit, &sum[k], 0);
+    for (size_t i = 0; i < kit_components(kit); i++)
+      if (component_in(kit, cut.subset, i)) cr_assert(x[i] == plus[k].x[0][i], "plus[%d]", k);
+    kit_must(kit, kit->ops->rhs_copy(kit->ctx, &own), "rhs_copy");
+    free(x);
+    x = block_get(kit, &plus[k], 0);
+    for (size_t i = 0; i < kit_components(kit); i++)
+      if (component_in(kit, cut.subset, i)) cr_assert(x[i] == y[i], "%s: %d", cut_text(cut), k);
+    free(x);
+    free(y);
+  }
+  for (int k = 0; k < n; k++) {
+    block_free(kit, &plus[k]);
+    block_free(kit, &sum[k]);
+  }
+  block_free(kit, &block);
+}
+
+static void all_sums_of_several(const kit_t *kit) {
+  for (int i = 0; i < ncuts; i++) {
+    if (!cut_exists(kit, cuts[i]) || cuts[i].nrhs == 1) continue;
+    for (int prec = QK_DOUBLE; prec <= QK_SINGLE; prec++)
+      for (int first = 0; first < cuts[i].nrhs; first += 3)
+        sums_of_several(kit, cuts[i], (qk_prec_t)prec, first);
+  }
+}
+
+Test(rhs, several_are_added_to_fields_that_stay) {
+  each_ncomp(all_sums_of_several);
+}
+
 Test(rhs, copies_of_several_refuse_what_does_not_fit) {
   kit_t kit;
   block_kit_open(&kit);
@@ -325,9 +374,20 @@ Test(rhs, copies_of_several_refuse_what_does_not_fit) {
       {.to = block.v,
        .from = single_rhs.v,
        .n = QK_RHS_TOGETHER + 1,
-       .single_rhs = {data, data, data, data}}};
-  static const char *const words[] = {"n = 3: 1 to 2", "single_rhs[1] is missing",
-                                      "nrhs, ntile, prec = 3", "prec = 1, 0, 2", "n = 5: 1 to 3"};
+       .single_rhs = {data, data, data, data}},
+      {.to = single_rhs.v, .from = block.v, .n = 2, .single_rhs = {data, data}, .plus = {data}},
+      {.to = single_rhs.v,
+       .from = block.v,
+       .add = 1,
+       .n = 2,
+       .single_rhs = {data, data},
+       .plus = {data}},
+      {.to = half.v, .from = block.v, .add = 1, .plus = {data}}};
+  static const char *const words[] = {
+      "n = 3: 1 to 2",         "single_rhs[1] is missing",
+      "nrhs, ntile, prec = 3", "prec = 1, 0, 2",
+      "n = 5: 1 to 3",         "plus: add, nrhs, ntile, prec = 0",
+      "plus[1] is missing",    "plus: add, nrhs, ntile, prec = 1, 1, 0, 2"};
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     cr_expect_eq(kit.ops->rhs_copy(kit.ctx, &bad[i]), QK_BAD_ARGUMENT);
     cr_expect(strstr(kit.ops->last_error(kit.ctx), words[i]), "%s", kit.ops->last_error(kit.ctx));

@@ -109,6 +109,10 @@ template <class S> qk_status_t hop_launch(qk_ops_ctx_t *ctx, const qk_hop_args_t
 bool hop_is_rough(const qk_hop_args_t &a);
 qk_status_t hop_rough_launch(qk_ops_ctx_t *ctx, const qk_hop_args_t &a);
 
+/* Whether a call for several fields is one for hop_each.cu, and its launch. */
+bool hop_each_is_one(const qk_hop_each_args_t &a);
+qk_status_t hop_each_launch(qk_ops_ctx_t *ctx, const qk_hop_each_args_t &a);
+
 template <class S, int REALS> void pack_start(const pack_job &job, dim3 grid, cudaStream_t stream) {
   if (job.a.whole)
     pack_kernel<S, REALS, 24><<<grid, hop_threads, 0, stream>>>(job);
