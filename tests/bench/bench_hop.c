@@ -29,6 +29,7 @@ typedef struct bench {
   double seconds;   /* time to spend on one line */
   bool json;
   bool rough; /* qk_hop_args_t.rough */
+  bool apart; /* right-hand sides have fields of their own: hop_each */
 } bench_t;
 
 typedef struct line {
@@ -117,22 +118,40 @@ static double copy_rate(const bench_t *b) {
 
 typedef struct hop_job {
   int passes;
-  qk_hop_args_t pass[2];
+  qk_hop_each_args_t pass[2]; /* n 0: one field */
 } hop_job_t;
 
 static void run_hop(const bench_t *b, void *arg) {
   const hop_job_t *h = arg;
-  for (int i = 0; i < h->passes; i++) must(b, b->ops->hop(b->ctx, &h->pass[i]), "hop");
+  for (int i = 0; i < h->passes; i++)
+    must(b,
+         h->pass[i].n ? b->ops->hop_each(b->ctx, &h->pass[i])
+                      : b->ops->hop(b->ctx, &h->pass[i].hop),
+         "hop");
 }
 
+/* Fields for n right-hand sides stand one behind the other: bytes from one to the next. */
+static void spread(qk_hop_each_args_t *each, int n, size_t in, size_t own, size_t out) {
+  each->n = n;
+  for (size_t k = 0; k < (size_t)n; k++) {
+    each->of[k].in = (char *)each->hop.in.data + k * in;
+    if (each->hop.z.data) each->of[k].z = (char *)each->hop.z.data + k * own;
+    if (each->hop.x.data) each->of[k].x = (char *)each->hop.x.data + k * own;
+    each->of[k].out = (char *)each->hop.out.data + k * out;
+  }
+}
+
+/* One, or where right-hand sides are apart those of all, of which the first is returned. */
 static qk_spinor_t field(const bench_t *b, const line_t *l, qk_subset_t subset) {
+  const int columns = b->apart ? 1 : l->nrhs;
   qk_spinor_t v = {.prec = l->prec,
                    .subset = subset,
                    .ncomp = 12,
-                   .nrhs = l->nrhs,
-                   .ntile = l->nrhs == 1 ? 0 : (l->nrhs + QK_TILE - 1) / QK_TILE,
+                   .nrhs = columns,
+                   .ntile = columns == 1 ? 0 : (columns + QK_TILE - 1) / QK_TILE,
                    .nsites = subset == QK_FULL ? b->volume : b->volume / 2};
-  const size_t lanes = (size_t)v.nsites * (size_t)(v.ntile > 0 ? v.ntile * QK_TILE : 1);
+  const size_t fields = b->apart ? (size_t)l->nrhs : 1;
+  const size_t lanes = fields * (size_t)v.nsites * (size_t)(v.ntile > 0 ? v.ntile * QK_TILE : 1);
   const size_t scales = l->prec == QK_HALF ? lanes * sizeof(float) : 0;
   char *p = device_memory(b, lanes * 24 * word_bytes[l->prec] + scales);
   must(b, b->ops->zero(b->ctx, p, lanes * 24 * word_bytes[l->prec] + scales, 0), "zero");
@@ -161,6 +180,12 @@ static void fill_noise(const bench_t *b, const qk_spinor_t *v) {
   }
 }
 
+/* The field of right-hand side number k of those that are apart. */
+static qk_spinor_t behind(const bench_t *b, qk_spinor_t v, int k) {
+  v.data = (char *)v.data + (size_t)k * (size_t)b->volume * 24 * word_bytes[v.prec];
+  return v;
+}
+
 static qk_local_t clover(const bench_t *b, qk_prec_t prec, bool inverse) {
   qk_local_t a = {.prec = QK_DOUBLE}, d = {.prec = prec};
   int64_t singular = 0;
@@ -187,42 +212,8 @@ static double least_bytes(const line_t *l) {
   return l->even_odd ? 2.5 * spinor + 2 * links + diag : 2 * spinor + links + diag;
 }
 
-static void run_line(const bench_t *b, const line_t *l) {
-  qk_links_t links = {.prec = l->prec, .reals = l->reals};
-  links.data = device_memory(b, b->ops->links_bytes(&b->lat, l->prec, l->reals));
-  const qk_links_set_args_t set = {.gauge = b->gauge, .out = links};
-  must(b, b->ops->links_set(b->ctx, &set), "links_set");
-  qk_local_t diag = clover(b, l->prec, l->even_odd);
-  qk_spinor_t in = field(b, l, QK_FULL), out = field(b, l, l->even_odd ? QK_EVEN : QK_FULL);
-  qk_spinor_t middle = l->even_odd ? field(b, l, QK_ODD) : (qk_spinor_t){0};
-  fill_noise(b, &in);
-
-  qk_hop_args_t a = {
-      .lat = b->lat, .out_parity = QK_FULL, .links = links, .diag = diag, .rough = b->rough};
-  for (int mu = 0; mu < 4; mu++) a.phase[mu][0] = mu == 3 ? -1 : 1;
-  hop_job_t job = {.passes = 1};
-  if (l->even_odd) {
-    job.passes = 2;
-    a.diag_on_sum = 1;
-    job.pass[0] = job.pass[1] = a;
-    job.pass[0].out_parity = QK_ODD;
-    job.pass[0].c_hop = 1;
-    job.pass[0].in = even_half(in);
-    job.pass[0].out = middle;
-    job.pass[1].out_parity = QK_EVEN;
-    job.pass[1].c_hop = -0.25;
-    job.pass[1].c_x = 1;
-    job.pass[1].in = middle;
-    job.pass[1].x = even_half(in);
-    job.pass[1].out = out;
-  } else {
-    a.c_hop = -0.5;
-    a.c_z = 1;
-    a.in = a.z = in;
-    a.out = out;
-    job.pass[0] = a;
-  }
-  const double t = measure(b, (work_t){run_hop, &job}) / l->nrhs;
+/* t: seconds a right-hand side. */
+static void show_line(const bench_t *b, const line_t *l, double t) {
   const double bytes = least_bytes(l) * (double)b->volume, flop = 1824.0 * (double)b->volume;
   if (b->json)
     printf("{\"op\":\"%s\",\"precision\":\"%s\",\"reals\":%d,\"nrhs\":%d,\"ms_per_rhs\":%.6g,"
@@ -234,6 +225,53 @@ static void run_line(const bench_t *b, const line_t *l) {
            prec_names[l->prec], l->reals, l->nrhs, 1e3 * t, 1e-9 * flop / t, 1e-9 * bytes / t,
            100 * bytes / t / b->copy_rate);
   fflush(stdout);
+}
+
+static void run_line(const bench_t *b, const line_t *l) {
+  qk_links_t links = {.prec = l->prec, .reals = l->reals};
+  links.data = device_memory(b, b->ops->links_bytes(&b->lat, l->prec, l->reals));
+  const qk_links_set_args_t set = {.gauge = b->gauge, .out = links};
+  must(b, b->ops->links_set(b->ctx, &set), "links_set");
+  qk_local_t diag = clover(b, l->prec, l->even_odd);
+  qk_spinor_t in = field(b, l, QK_FULL), out = field(b, l, l->even_odd ? QK_EVEN : QK_FULL);
+  qk_spinor_t middle = l->even_odd ? field(b, l, QK_ODD) : (qk_spinor_t){0};
+  for (int k = 0; k < (b->apart ? l->nrhs : 1); k++) {
+    const qk_spinor_t one = behind(b, in, k);
+    fill_noise(b, &one);
+  }
+
+  qk_hop_args_t a = {
+      .lat = b->lat, .out_parity = QK_FULL, .links = links, .diag = diag, .rough = b->rough};
+  for (int mu = 0; mu < 4; mu++) a.phase[mu][0] = mu == 3 ? -1 : 1;
+  hop_job_t job = {.passes = 1};
+  if (l->even_odd) {
+    job.passes = 2;
+    a.diag_on_sum = 1;
+    qk_hop_args_t *first = &job.pass[0].hop, *second = &job.pass[1].hop;
+    *first = *second = a;
+    first->out_parity = QK_ODD;
+    first->c_hop = 1;
+    first->in = even_half(in);
+    first->out = middle;
+    second->out_parity = QK_EVEN;
+    second->c_hop = -0.25;
+    second->c_x = 1;
+    second->in = middle;
+    second->x = even_half(in);
+    second->out = out;
+  } else {
+    a.c_hop = -0.5;
+    a.c_z = 1;
+    a.in = a.z = in;
+    a.out = out;
+    job.pass[0].hop = a;
+  }
+  if (b->apart) {
+    const size_t full = (size_t)b->volume * 24 * word_bytes[l->prec];
+    spread(&job.pass[0], l->nrhs, full, full, l->even_odd ? full / 2 : full);
+    spread(&job.pass[1], l->nrhs, full / 2, full, full / 2);
+  }
+  show_line(b, l, measure(b, (work_t){run_hop, &job}) / l->nrhs);
   b->ops->free(b->ctx, (void *)links.data);
   b->ops->free(b->ctx, (void *)diag.data);
   b->ops->free(b->ctx, in.data);
@@ -291,10 +329,11 @@ static void set_lattice(bench_t *b, const int dims[4]) {
 static const char usage[] =
     "usage: bench_hop [--backend cpu|cuda|auto] [--dims XxYxZxT] [--precision double,single,half]\n"
     "                 [--reals 18,12,8] [--nrhs 1,8,16] [--op M,Mhat] [--seconds S] [--rough]\n"
-    "                 [--json]\n"
+    "                 [--apart] [--json]\n"
     "Default: cpu on 16x16x16x16, or 32x32x32x64 for cuda; all precisions, reals 12, nrhs "
     "1,8,16.\n"
-    "--rough: sums of Mhat on blocks in half may be rounded to 16 bits, as smoothers have them.\n";
+    "--rough: sums of Mhat on blocks in half may be rounded to 16 bits, as smoothers have them.\n"
+    "--apart: up to four right-hand sides in fields of their own.\n";
 
 typedef struct options {
   const char *backend, *precs, *ops;
@@ -305,10 +344,9 @@ typedef struct options {
 /* -1, or what to exit with. */
 static int parse(int argc, char **argv, options_t *o, bench_t *b) {
   static const struct option options[] = {
-      {"backend", 1, 0, 'b'}, {"dims", 1, 0, 'd'}, {"precision", 1, 0, 'p'},
-      {"reals", 1, 0, 'r'},   {"nrhs", 1, 0, 'n'}, {"op", 1, 0, 'o'},
-      {"seconds", 1, 0, 's'}, {"json", 0, 0, 'j'}, {"rough", 0, 0, 'R'},
-      {"help", 0, 0, 'h'},    {0, 0, 0, 0}};
+      {"backend", 1, 0, 'b'}, {"dims", 1, 0, 'd'},  {"precision", 1, 0, 'p'}, {"reals", 1, 0, 'r'},
+      {"nrhs", 1, 0, 'n'},    {"op", 1, 0, 'o'},    {"seconds", 1, 0, 's'},   {"json", 0, 0, 'j'},
+      {"rough", 0, 0, 'R'},   {"apart", 0, 0, 'a'}, {"help", 0, 0, 'h'},      {0, 0, 0, 0}};
   int *d = o->dims, c;
   bool right = true;
   while (right && (c = getopt_long(argc, argv, "", options, NULL)) != -1) switch (c) {
@@ -338,6 +376,9 @@ static int parse(int argc, char **argv, options_t *o, bench_t *b) {
       break;
     case 'R':
       b->rough = true;
+      break;
+    case 'a':
+      b->apart = true;
       break;
     case 'h':
       fputs(usage, stdout);
