@@ -28,15 +28,11 @@ static void launch(const qk_device_t *dev, const qk_hop_args_t *args) {
   if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->hop(dev->ctx, args));
 }
 
-void qk_eo_pass(qk_operator_t *op, const qk_eo_pass_t *p, qk_spinor_t out, qk_spinor_t in) {
-  eo_t *e = (eo_t *)op;
-  const qk_device_t *dev = e->op.dev;
+/* Of a pass, on all sites and without ghosts. */
+static qk_hop_args_t hop_args(const eo_t *e, const qk_eo_pass_t *p, qk_spinor_t out,
+                              qk_spinor_t in) {
   const qk_eo_parts_t *parts = &e->parts;
-  if (parts->stencil) {
-    parts->stencil->pass(op, e->halo, p, out, in);
-    return;
-  }
-  qk_hop_args_t args = {.lat = dev->geom->lat,
+  qk_hop_args_t args = {.lat = e->op.dev->geom->lat,
                         .out_parity = out.subset,
                         .region = QK_REGION_ALL,
                         .dagger = p->dagger,
@@ -46,7 +42,7 @@ void qk_eo_pass(qk_operator_t *op, const qk_eo_pass_t *p, qk_spinor_t out, qk_sp
                         .c_z = p->c_z,
                         .c_x = p->c_x,
                         .c_y = p->c_y,
-                        .rough = op->rough,
+                        .rough = e->op.rough,
                         .minus = p->local ? NULL : e->flavours.minus,
                         .links = parts->links[out.prec],
                         .diag = p->local     ? *p->local
@@ -60,6 +56,17 @@ void qk_eo_pass(qk_operator_t *op, const qk_eo_pass_t *p, qk_spinor_t out, qk_sp
   memcpy(args.phase, parts->phase, sizeof args.phase);
   memcpy(args.weight, parts->weight, sizeof args.weight);
   for (int mu = 0; p->block && mu < 4; mu++) args.block[mu] = p->block[mu];
+  return args;
+}
+
+void qk_eo_pass(qk_operator_t *op, const qk_eo_pass_t *p, qk_spinor_t out, qk_spinor_t in) {
+  eo_t *e = (eo_t *)op;
+  const qk_device_t *dev = e->op.dev;
+  if (e->parts.stencil) {
+    e->parts.stencil->pass(op, e->halo, p, out, in);
+    return;
+  }
+  qk_hop_args_t args = hop_args(e, p, out, in);
   if (!needs_halo(&args)) {
     launch(dev, &args);
     return;
@@ -70,6 +77,35 @@ void qk_eo_pass(qk_operator_t *op, const qk_eo_pass_t *p, qk_spinor_t out, qk_sp
   qk_dev_note(dev, qk_halo_end(e->halo)); /* the neighbours wait for our messages either way */
   args.region = QK_REGION_BOUNDARY;
   launch(dev, &args);
+}
+
+/* A pass for several right-hand sides: p[k] differs from p[0] by its fields alone. */
+typedef struct passes {
+  int n;
+  qk_eo_pass_t p[QK_RHS_TOGETHER];
+  qk_spinor_t out[QK_RHS_TOGETHER], in[QK_RHS_TOGETHER];
+} passes_t;
+
+static void pass_each(eo_t *e, const passes_t *s) {
+  const qk_device_t *dev = e->op.dev;
+  const uint8_t *minus = e->flavours.minus;
+  qk_hop_each_args_t args = {.hop = hop_args(e, &s->p[0], s->out[0], s->in[0]), .n = s->n};
+  for (int k = 0; k < s->n; k++) {
+    args.of[k].in = s->in[k].data;
+    args.of[k].z = s->p[k].z.data;
+    args.of[k].x = s->p[k].x.data;
+    args.of[k].y = s->p[k].y.data;
+    args.of[k].out = s->out[k].data;
+  }
+  if (s->n > 1 && !e->parts.stencil && !needs_halo(&args.hop)) {
+    if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->hop_each(dev->ctx, &args));
+    return;
+  }
+  for (int k = 0; k < s->n; k++) {
+    if (minus) e->flavours.minus = minus + k;
+    qk_eo_pass(&e->op, &s->p[k], s->out[k], s->in[k]);
+  }
+  e->flavours.minus = minus;
 }
 
 /* ---- the table ------------------------------------------------------------------------------- */
@@ -176,56 +212,105 @@ static qk_status_t eo_apply_system_dot(qk_operator_t *op, qk_field_t *out, const
   return qk_dev_status(op->dev);
 }
 
-static qk_status_t eo_prepare(qk_operator_t *op, qk_field_t *out, const qk_field_t *b) {
+/* prepare, or with a residual what is left of it: both T^-1 are fused, and x_e stands outside of
+ * the second one. */
+static qk_status_t prepare_each(eo_t *e, const qk_each_t *f, bool residual) {
+  const qk_eo_pass_t p = {
+      .diag_on_sum = true, .inverse = true, .c_hop = 0.5, .c_z = 1, .c_x = residual ? -1 : 0};
+  qk_field_t *odd[QK_RHS_TOGETHER] = {NULL};
+  passes_t first = {.n = f->n}, second = {.n = f->n};
+  for (int k = 0; k < f->n; k++) {
+    const qk_spinor_t be = qk_field_parity(f->b[k], QK_EVEN);
+    odd[k] = take(&e->op, &f->b[k]->v, QK_ODD);
+    first.p[k] = second.p[k] = p;
+    first.p[k].c_hop = residual ? 0.5 : 0;
+    first.p[k].c_x = 0;
+    first.p[k].z = qk_field_parity(f->b[k], QK_ODD);
+    first.in[k] = residual ? f->x[k]->v : be;
+    first.out[k] = second.in[k] = odd[k]->v;
+    second.p[k].z = be;
+    if (residual) second.p[k].x = f->x[k]->v;
+    second.out[k] = f->out[k]->v;
+  }
+  pass_each(e, &first);
+  pass_each(e, &second);
+  for (int k = f->n - 1; k >= 0; k--) qk_work_release(e->op.work, odd[k]);
+  return qk_dev_status(e->op.dev);
+}
+
+static qk_status_t reconstruct_each(eo_t *e, const qk_each_t *f) {
+  passes_t odd = {.n = f->n};
+  for (int k = 0; k < f->n; k++) {
+    const qk_spinor_t even = qk_field_parity(f->out[k], QK_EVEN);
+    if (f->x[k]->v.data != even.data)
+      qk_dev_blas(e->op.dev, QK_BLAS_COPY,
+                  (qk_blas_args_t){.f = {even, qk_field_parity(f->x[k], QK_EVEN)}});
+    odd.p[k] = (qk_eo_pass_t){.diag_on_sum = true,
+                              .inverse = true,
+                              .c_hop = 0.5,
+                              .c_z = 1,
+                              .z = qk_field_parity(f->b[k], QK_ODD)};
+    odd.out[k] = qk_field_parity(f->out[k], QK_ODD);
+    odd.in[k] = even;
+  }
+  pass_each(e, &odd);
+  return qk_dev_status(e->op.dev);
+}
+
+static qk_status_t residual_each(eo_t *e, const qk_each_t *f) {
+  passes_t s = {.n = f->n};
+  for (int k = 0; k < f->n; k++) {
+    s.p[k] = (qk_eo_pass_t){.c_hop = 0.5, .c_z = -1, .c_x = 1, .z = f->x[k]->v, .x = f->b[k]->v};
+    s.out[k] = f->out[k]->v;
+    s.in[k] = f->x[k]->v;
+  }
+  pass_each(e, &s);
+  return qk_dev_status(e->op.dev);
+}
+
+/* Whether the fields are those of a call: of a source b and what is made of it. */
+static bool fit_call(const eo_t *e, qk_each_call_t call, const qk_field_t *out, const qk_field_t *x,
+                     const qk_field_t *b) {
+  const qk_prec_t prec = b->v.prec;
+  if (b->v.subset != QK_FULL || out->v.prec != prec || out->v.nrhs != b->v.nrhs) return false;
+  switch (call) {
+  case QK_EACH_PREPARE:
+    return e->parts.want[prec] && !rests(e, prec) && out->v.subset == QK_EVEN;
+  case QK_EACH_RECONSTRUCT:
+    return fits(e, out, b, QK_FULL);
+  case QK_EACH_RESIDUAL_SYSTEM:
+    return fits(e, out, x, QK_EVEN);
+  case QK_EACH_RESIDUAL:
+    return fits(e, out, x, QK_FULL) && !e->given_back[prec];
+  }
+  return false;
+}
+
+static qk_status_t eo_each(qk_operator_t *op, qk_each_call_t call, const qk_each_t *f) {
   eo_t *e = (eo_t *)op;
-  if (!e->parts.want[b->v.prec] || rests(e, b->v.prec) || b->v.subset != QK_FULL ||
-      out->v.subset != QK_EVEN)
-    return QK_BAD_ARGUMENT;
-  qk_spinor_t be = qk_field_parity(b, QK_EVEN), bo = qk_field_parity(b, QK_ODD);
-  const qk_eo_pass_t first = {.diag_on_sum = true, .inverse = true, .c_z = 1, .z = bo};
-  const qk_eo_pass_t second = {
-      .diag_on_sum = true, .inverse = true, .c_hop = 0.5, .c_z = 1, .z = be};
-  two_passes(e, &first, &second, out->v, be);
-  return qk_dev_status(op->dev);
+  if (f->n < 1 || f->n > QK_RHS_TOGETHER) return QK_BAD_ARGUMENT;
+  for (int k = 0; k < f->n; k++)
+    if (!fit_call(e, call, f->out[k], f->x[k], f->b[k])) return QK_BAD_ARGUMENT;
+  if (call == QK_EACH_RESIDUAL_SYSTEM || call == QK_EACH_RESIDUAL)
+    op->applications[f->b[0]->v.prec] += f->n;
+  if (call == QK_EACH_RECONSTRUCT) return reconstruct_each(e, f);
+  if (call == QK_EACH_RESIDUAL) return residual_each(e, f);
+  return prepare_each(e, f, call == QK_EACH_RESIDUAL_SYSTEM);
+}
+
+static qk_status_t eo_prepare(qk_operator_t *op, qk_field_t *out, const qk_field_t *b) {
+  return eo_each(op, QK_EACH_PREPARE, &(qk_each_t){.n = 1, .out = {out}, .b = {b}});
 }
 
 static qk_status_t eo_reconstruct(qk_operator_t *op, qk_field_t *x, const qk_field_t *xe,
                                   const qk_field_t *b) {
-  eo_t *e = (eo_t *)op;
-  if (!fits(e, x, b, QK_FULL)) return QK_BAD_ARGUMENT;
-  qk_spinor_t even = qk_field_parity(x, QK_EVEN);
-  if (xe->v.data != even.data)
-    qk_dev_blas(op->dev, QK_BLAS_COPY, (qk_blas_args_t){.f = {even, qk_field_parity(xe, QK_EVEN)}});
-  qk_eo_pass_t p = {.diag_on_sum = true,
-                    .inverse = true,
-                    .c_hop = 0.5,
-                    .c_z = 1,
-                    .z = qk_field_parity(b, QK_ODD)};
-  qk_eo_pass(&e->op, &p, qk_field_parity(x, QK_ODD), even);
-  return qk_dev_status(op->dev);
+  return eo_each(op, QK_EACH_RECONSTRUCT, &(qk_each_t){.n = 1, .out = {x}, .x = {xe}, .b = {b}});
 }
 
-/* Fields of the system, and their source. */
-static bool fit_source(const eo_t *e, const qk_field_t *r, const qk_field_t *xe,
-                       const qk_field_t *b) {
-  return fits(e, r, xe, QK_EVEN) && b->v.subset == QK_FULL && b->v.prec == r->v.prec &&
-         b->v.nrhs == r->v.nrhs;
-}
-
-/* Both T^-1 are fused, and x_e stands outside of the second one. */
 static qk_status_t eo_residual_system(qk_operator_t *op, qk_field_t *r, const qk_field_t *xe,
                                       const qk_field_t *b) {
-  eo_t *e = (eo_t *)op;
-  if (!fit_source(e, r, xe, b)) return QK_BAD_ARGUMENT;
-  qk_eo_pass_t first = {.diag_on_sum = true, .inverse = true, .c_hop = 0.5, .c_z = 1};
-  qk_eo_pass_t second = first;
-  first.z = qk_field_parity(b, QK_ODD);
-  second.z = qk_field_parity(b, QK_EVEN);
-  second.c_x = -1;
-  second.x = xe->v;
-  op->applications[r->v.prec]++;
-  two_passes(e, &first, &second, r->v, xe->v);
-  return qk_dev_status(op->dev);
+  return eo_each(op, QK_EACH_RESIDUAL_SYSTEM,
+                 &(qk_each_t){.n = 1, .out = {r}, .x = {xe}, .b = {b}});
 }
 
 /* out = c_hop T_ee^-1 hop T_oo^-1 hop in + c_x in; block NULL: hops are not cut. */
@@ -414,6 +499,7 @@ static const qk_operator_ops_t eo_ops = {.apply = eo_apply,
                                          .prepare = eo_prepare,
                                          .reconstruct = eo_reconstruct,
                                          .residual_system = eo_residual_system,
+                                         .each = eo_each,
                                          .relax = eo_relax,
                                          .neumann = eo_neumann,
                                          .apply_blocks = eo_apply_blocks,

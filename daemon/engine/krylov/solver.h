@@ -88,7 +88,7 @@ typedef struct qk_solver_params {
   /* Borrowed; NULL: none. Used at the start and at each update. minus: of right-hand sides of
    * flavour -1, of an operator with a twist; NULL: they have none. */
   qk_deflation_t *deflation, *deflation_minus;
-  /* Less memory for the same bits: slots are updated one by one. */
+  /* Less memory for the same bits: slots begin, are updated and end one by one. */
   bool compact;
 } qk_solver_params_t;
 

@@ -82,6 +82,8 @@ typedef struct qk_system {
   qk_field_t *b;    /* full: the source; of a slot that has ended the solution; of op->outer */
   qk_field_t *five; /* the same where it is of op, borrowed (qk_solver_set_five); NULL: it is b */
   qk_field_t *xs;   /* what r belongs to, on the sites of the system */
+  bool nothing;     /* it is 0, whatever stands there */
+  int made;         /* the number of the field `full` that its solution stands in, when it ends */
   qk_field_t part;  /* xs of the only slot: in the field where its solution is made */
   qk_measure_t measure;
 } qk_system_t;
@@ -98,7 +100,9 @@ struct qk_solver {
   int refresh; /* iterations after which r is recomputed in double */
 
   qk_system_t system[QK_MAX_RHS];
-  qk_field_t *full;   /* in double: a solution is made here, and changes places with its source */
+  /* In double: solutions are made here, and change places with their sources. One, or as many as
+   * right-hand sides are checked at a time; others are NULL. */
+  qk_field_t *full[QK_RHS_TOGETHER];
   qk_field_t *r, *xi; /* of the system, inner precision; xi: see wide_solution */
 
   qk_scalars_t scalars;

@@ -2,7 +2,8 @@
  * solver_system.c: the system of a slot in double, M x = b, in fields of one RHS.
  *
  * Beginning, updating or ending a slot are passes over its own fields alone, whatever the width of
- * the block. Only r and xi are copied between these fields and the block.
+ * the block. Only r and xi are copied between these fields and the block. Up to QK_RHS_TOGETHER
+ * slots that do the same share the passes of an operator that has `each`; none sees the others.
  */
 #include <math.h>
 
@@ -29,12 +30,26 @@ static qk_status_t create_fields(const qk_solver_t *s, qk_system_t *y) {
 static void share_full(qk_solver_t *s) {
   qk_system_t *y = &s->system[0];
   if (!shares_full(s)) return;
-  y->part = (qk_field_t){.dev = s->dev, .v = qk_field_parity(s->full, s->op->system)};
+  y->part = (qk_field_t){.dev = s->dev, .v = qk_field_parity(s->full[0], s->op->system)};
   y->xs = &y->part;
 }
 
+/* Right-hand sides of a run, at most. */
+static int most_together(const qk_solver_t *s) {
+  return s->params.compact || qk_geom_slices(s->dev->geom) > 1 ? 1 : QK_RHS_TOGETHER;
+}
+
+/* Passes of the operator are for runs. */
+static bool has_each(const qk_solver_t *s) {
+  const bool deflated = s->params.deflation || s->params.deflation_minus;
+  return s->op->ops->each && !s->op->outer && !deflated;
+}
+
 qk_status_t qk_system_create(qk_solver_t *s) {
-  qk_status_t status = qk_field_create(s->dev, QK_DOUBLE, 1, QK_FULL, &s->full);
+  qk_status_t status = QK_OK;
+  const int most = has_each(s) ? most_together(s) : 1;
+  for (int i = 0; !status && i < most && i < s->nslot; i++)
+    status = qk_field_create(s->dev, QK_DOUBLE, 1, QK_FULL, &s->full[i]);
   if (status) return status;
   for (int i = 0; i < s->nslot; i++) {
     status = create_fields(s, &s->system[i]);
@@ -52,7 +67,7 @@ void qk_system_destroy(qk_solver_t *s) {
     if (!shares_full(s)) qk_field_destroy(s->system[i].xs);
     qk_field_destroy(s->system[i].b);
   }
-  qk_field_destroy(s->full);
+  for (int i = QK_RHS_TOGETHER - 1; i >= 0; i--) qk_field_destroy(s->full[i]);
 }
 
 /* ---- pieces ---------------------------------------------------------------------------------- */
@@ -74,14 +89,6 @@ static void give_b(const qk_solver_t *s, int i, qk_field_t *b) {
   if (s->op->outer && !s->system[i].five) qk_work_release(s->work, b);
 }
 
-static void prepare(const qk_solver_t *s, int i, qk_field_t *bhat) {
-  qk_field_t *b = take_b(s, i);
-  qk_solver_for_slot(s, i);
-  if (qk_dev_ok(s->dev)) qk_dev_note(s->dev, s->op->ops->prepare(s->op, bhat, b));
-  qk_solver_for_block(s);
-  give_b(s, i, b);
-}
-
 /* Slots whose RHS stand beside each other in a block: they cost little more than one. */
 typedef struct run {
   int first, n;
@@ -89,7 +96,7 @@ typedef struct run {
 
 /* The next slots from `at` on that have the same mark, not 0. n = 0: there are none. */
 static run_t next_run(const qk_solver_t *s, const uint8_t *mark, int at) {
-  const int together = s->params.compact || s->scalars.slices > 1 ? 1 : QK_RHS_TOGETHER;
+  const int together = most_together(s);
   while (at < s->nslot && !mark[at]) at++;
   run_t run = {at, 0};
   while (at < s->nslot && mark[at] == mark[run.first] && at / together == run.first / together)
@@ -100,6 +107,37 @@ static run_t next_run(const qk_solver_t *s, const uint8_t *mark, int at) {
 
 static run_t run_after(const qk_solver_t *s, const uint8_t *mark, run_t run) {
   return next_run(s, mark, run.first + run.n);
+}
+
+/* A call of the operator for a run of slots. x, out: of each. */
+static void call_each(const qk_solver_t *s, run_t run, qk_each_call_t call, qk_field_t *const out[],
+                      qk_field_t *const x[]) {
+  qk_each_t fields = {.n = run.n};
+  for (int k = 0; k < run.n; k++) {
+    fields.out[k] = out[k];
+    fields.x[k] = x ? x[k] : NULL;
+    fields.b[k] = qk_system_source(&s->system[run.first + k]);
+  }
+  qk_solver_for_slot(s, run.first);
+  if (qk_dev_ok(s->dev)) qk_dev_note(s->dev, s->op->ops->each(s->op, call, &fields));
+  qk_solver_for_block(s);
+}
+
+/* bhat of slot i. */
+static void prepare(const qk_solver_t *s, int i, qk_field_t *bhat) {
+  qk_field_t *b = take_b(s, i);
+  qk_solver_for_slot(s, i);
+  if (qk_dev_ok(s->dev)) qk_dev_note(s->dev, s->op->ops->prepare(s->op, bhat, b));
+  qk_solver_for_block(s);
+  give_b(s, i, b);
+}
+
+static void prepare_run(const qk_solver_t *s, run_t run, qk_field_t *const bhat[]) {
+  if (has_each(s)) {
+    call_each(s, run, QK_EACH_PREPARE, bhat, NULL);
+    return;
+  }
+  for (int k = 0; k < run.n; k++) prepare(s, run.first + k, bhat[k]);
 }
 
 static void rhs_copy(const qk_solver_t *s, const qk_rhs_copy_args_t *args) {
@@ -138,15 +176,19 @@ static void hand_over(const qk_solver_t *s, run_t run, qk_field_t *const f[]) {
   rhs_copy(s, &args);
 }
 
-/* f[] += RHS of xi. */
-static void add_corrections(const qk_solver_t *s, run_t run, qk_field_t *const f[]) {
+/* f[] = RHS of xi, where nothing is added, or xs[] + that. */
+static void add_corrections(const qk_solver_t *s, run_t run, bool add, qk_field_t *const f[],
+                            qk_field_t *const xs[]) {
   if (s->scalars.slices > 1) {
-    copy_slices(s, run.first, true, false, s->xi, f[0]);
+    copy_slices(s, run.first, add, false, s->xi, f[0]);
     return;
   }
   qk_rhs_copy_args_t args = {
-      .to = f[0]->v, .from = s->xi->v, .from_rhs = run.first, .add = 1, .n = run.n};
-  for (int k = 0; k < run.n; k++) args.single_rhs[k] = f[k]->v.data;
+      .to = f[0]->v, .from = s->xi->v, .from_rhs = run.first, .add = add, .n = run.n};
+  for (int k = 0; k < run.n; k++) {
+    args.single_rhs[k] = f[k]->v.data;
+    if (add && f[k] != xs[k]) args.plus[k] = xs[k]->v.data;
+  }
   rhs_copy(s, &args);
 }
 
@@ -181,6 +223,19 @@ static void zero(const qk_solver_t *s, const qk_field_t *f) {
   qk_solver_blas(s, QK_BLAS_ZERO, (qk_blas_args_t){.f = {f->v}});
 }
 
+/* xs is what stands there. */
+static void settle(qk_solver_t *s, int i) {
+  if (s->system[i].nothing) zero(s, s->system[i].xs);
+  s->system[i].nothing = false;
+}
+
+/* True if xs of all slots of the run is nothing, which may do; else it is what stands there. */
+static bool is_nothing(qk_solver_t *s, run_t run, bool nothing) {
+  for (int k = 0; k < run.n; k++) nothing = nothing && s->system[run.first + k].nothing;
+  for (int k = 0; k < run.n && !nothing; k++) settle(s, run.first + k);
+  return nothing;
+}
+
 /* ---- the life of a right-hand side ----------------------------------------------------------- */
 
 void qk_system_source_norms(qk_solver_t *s, const uint8_t *mask, double *n2) {
@@ -198,12 +253,12 @@ void qk_system_clear(qk_solver_t *s, const uint8_t *mask) {
     if (mask[i]) zero(s, qk_system_source(&s->system[i]));
 }
 
+/* xs and |r|^2, from r = bhat. */
 static void begin(qk_solver_t *s, int i, qk_field_t *r) {
-  const qk_system_t *y = &s->system[i];
-  qk_system_scale(s, i, qk_system_source(y), s->w[i].lifted - s->w[i].exponent);
-  prepare(s, i, r);
-  zero(s, y->xs);
+  qk_system_t *y = &s->system[i];
+  y->nothing = true;
   if (qk_solver_deflation(s, i)) {
+    settle(s, i);
     correct(s, i, y->xs, r);
     residual(s, i, r, y->xs);
   }
@@ -211,11 +266,14 @@ static void begin(qk_solver_t *s, int i, qk_field_t *r) {
 }
 
 static void begin_run(qk_solver_t *s, run_t run) {
-  qk_field_t *r[QK_RHS_TOGETHER];
+  qk_field_t *r[QK_RHS_TOGETHER] = {NULL};
   for (int k = 0; k < run.n; k++) {
+    const int i = run.first + k;
     r[k] = qk_work_take(s->work, QK_DOUBLE, 1, s->op->system);
-    begin(s, run.first + k, r[k]);
+    qk_system_scale(s, i, qk_system_source(&s->system[i]), s->w[i].lifted - s->w[i].exponent);
   }
+  prepare_run(s, run, r);
+  for (int k = 0; k < run.n; k++) begin(s, run.first + k, r[k]);
   hand_over(s, run, r);
   for (int k = run.n - 1; k >= 0; k--) qk_work_release(s->work, r[k]);
 }
@@ -316,13 +374,15 @@ static void restrict_to_system(const qk_solver_t *s, qk_field_t *rhat, const qk_
 static double examine(qk_solver_t *s, int i, qk_field_t *r, qk_field_t *rhat) {
   const qk_measure_t *m = &s->system[i].measure;
   double n2[QK_MAX_RHS];
+  s->system[i].made = 0;
+  settle(s, i);
   qk_solver_for_slot(s, i);
-  if (qk_dev_ok(s->dev)) qk_dev_note(s->dev, reconstruct(s, &s->system[i], s->full, r));
+  if (qk_dev_ok(s->dev)) qk_dev_note(s->dev, reconstruct(s, &s->system[i], s->full[0], r));
   if (rhat && m->kind != QK_MEASURE_FULL) restrict_to_system(s, rhat, r);
   qk_solver_for_block(s);
   measure(s, i, r);
   qk_solver_norms(s, n2);
-  if (s->slot[i].stopping.tol_hq > 0) measure_heavy_quark(s, i, s->full, r);
+  if (s->slot[i].stopping.tol_hq > 0) measure_heavy_quark(s, i, s->full[0], r);
   return m->kind == QK_MEASURE_UNIT ? n2[i] * m->unit * m->unit : n2[i];
 }
 
@@ -354,18 +414,19 @@ static void sum_walls(qk_solver_t *s, int i) {
   if (!sums) return;
   const int n = QK_WALL_SUMS * s->dev->geom->global[3];
   if (qk_dev_ok(s->dev))
-    qk_dev_note(s->dev, s->op->ops->wall_sums(s->op, s->system[i].b, s->full, sums));
+    qk_dev_note(s->dev,
+                s->op->ops->wall_sums(s->op, s->system[i].b, s->full[s->system[i].made], sums));
   for (int k = 0; k < n; k++) sums[k] = ldexp(sums[k], 2 * s->w[i].exponent);
 }
 
 void qk_system_end(qk_solver_t *s, int i) {
-  qk_field_t *source = qk_system_source(&s->system[i]);
+  qk_field_t *source = qk_system_source(&s->system[i]), **full = &s->full[s->system[i].made];
   if (s->op->ops->leave) {
     if (s->op->outer && !s->system[i].five) sum_walls(s, i);
-    if (qk_dev_ok(s->dev)) qk_dev_note(s->dev, s->op->ops->leave(s->op, source, s->full));
+    if (qk_dev_ok(s->dev)) qk_dev_note(s->dev, s->op->ops->leave(s->op, source, *full));
   } else {
-    s->system[i].b = s->full;
-    s->full = source;
+    s->system[i].b = *full;
+    *full = source;
     share_full(s);
   }
   qk_system_rescale(s, i);
@@ -402,33 +463,50 @@ static bool moves(const qk_solver_t *s, int i, fate_t fate) {
   return fate != DROPPED || qk_solver_deflation(s, i);
 }
 
+/* What follows from |r|^2 for a slot that goes on. */
+static void judge(const qk_solver_t *s, int i, fate_t fate, double n2, qk_update_t *u) {
+  const bool moved = moves(s, i, fate);
+  u->norm = sqrt(n2);
+  u->taken = moved && u->norm < s->w[i].best;
+  u->rejected = moved && !u->taken;
+  u->checked = fate == LAST && u->taken;
+}
+
+/* With xs += xi, old what that was before, unless nothing was. */
+static void move(qk_solver_t *s, run_t run, fate_t fate, bool nothing, qk_field_t *const xs[],
+                 qk_field_t *const old[]) {
+  for (int k = 0; k < run.n; k++)
+    if (!nothing && moves(s, run.first + k, fate)) copy(s, old[k], xs[k]);
+  if (fate != DROPPED) add_corrections(s, run, !nothing, xs, xs);
+  for (int k = 0; k < run.n; k++) s->system[run.first + k].nothing = false;
+}
+
 /* With work fields: old, what xs was, and r. */
 static void update(qk_solver_t *s, run_t run, fate_t fate, qk_field_t *const old[],
                    qk_field_t *const r[], qk_update_t result[]) {
   double n2[QK_MAX_RHS];
   qk_field_t *xs[QK_RHS_TOGETHER] = {NULL};
-  for (int k = 0; k < run.n; k++) {
-    xs[k] = s->system[run.first + k].xs;
-    if (moves(s, run.first + k, fate)) copy(s, old[k], xs[k]);
-  }
-  if (fate != DROPPED) add_corrections(s, run, xs);
+  for (int k = 0; k < run.n; k++) xs[k] = s->system[run.first + k].xs;
+  const bool nothing = is_nothing(s, run, fate != DROPPED);
+  move(s, run, fate, nothing, xs, old);
+  const bool together = has_each(s) && fate != LAST;
+  if (together) call_each(s, run, QK_EACH_RESIDUAL_SYSTEM, r, xs);
   for (int k = 0; k < run.n; k++) {
     const int i = run.first + k;
-    result[i] = (qk_update_t){.ended = refresh(s, i, fate == LAST, r[k])};
+    if (together) norm2(s, i, r[k]);
+    result[i] = (qk_update_t){.ended = !together && refresh(s, i, fate == LAST, r[k])};
     if (result[i].ended && k < run.n - 1) qk_solver_end_reached(s, i); /* `full` is for the next */
   }
   qk_solver_norms(s, n2);
   for (int k = 0; k < run.n; k++) {
     const int i = run.first + k;
-    const bool moved = moves(s, i, fate);
-    qk_update_t *u = &result[i];
-    if (u->ended) continue;
-    u->norm = sqrt(n2[i]);
-    u->taken = moved && u->norm < s->w[i].best;
-    u->rejected = moved && !u->taken;
-    u->checked = fate == LAST && u->taken;
-    if (!u->rejected) continue;
-    copy(s, xs[k], old[k]);
+    if (result[i].ended) continue;
+    judge(s, i, fate, n2[i], &result[i]);
+    if (!result[i].rejected) continue;
+    if (nothing)
+      zero(s, xs[k]);
+    else
+      copy(s, xs[k], old[k]);
     residual(s, i, r[k], xs[k]);
   }
   hand_over_running(s, run, result, r);
@@ -444,11 +522,79 @@ static void update_run(qk_solver_t *s, run_t run, fate_t fate, qk_update_t resul
   if (result[last].ended) qk_solver_end_reached(s, last);
 }
 
+/* ---- the last update, of several slots ------------------------------------------------------- */
+
+/* All measure |b - M x|, and nothing else is made of the solution. */
+static bool are_plain(const qk_solver_t *s, run_t run) {
+  bool plain = run.n > 1 && has_each(s) && !s->op->ops->leave && !s->op->open;
+  for (int k = 0; k < run.n; k++)
+    plain = plain && s->system[run.first + k].measure.kind == QK_MEASURE_FULL;
+  return plain;
+}
+
+/* The check of xs + xi, which stands in the solutions. rhat: the residual of the system of slots
+ * that go on. */
+static void conclude_run(qk_solver_t *s, run_t run, qk_field_t *const x[], qk_field_t *const rhat[],
+                         qk_update_t result[]) {
+  double n2[QK_MAX_RHS];
+  qk_field_t *r[QK_RHS_TOGETHER] = {NULL};
+  for (int k = 0; k < run.n; k++) r[k] = qk_work_take(s->work, QK_DOUBLE, 1, QK_FULL);
+  call_each(s, run, QK_EACH_RECONSTRUCT, s->full, x);
+  call_each(s, run, QK_EACH_RESIDUAL, r, s->full);
+  for (int k = 0; k < run.n; k++) norm2(s, run.first + k, r[k]);
+  qk_solver_norms(s, n2);
+  for (int k = 0; k < run.n; k++) {
+    const int i = run.first + k;
+    if (s->slot[i].stopping.tol_hq > 0) measure_heavy_quark(s, i, s->full[k], r[k]);
+    s->system[i].made = k;
+    result[i] = (qk_update_t){.ended = qk_dev_ok(s->dev) && qk_solver_reached(s, i, n2[i])};
+    if (result[i].ended) continue;
+    qk_solver_for_slot(s, i);
+    restrict_to_system(s, rhat[k], r[k]);
+    qk_solver_for_block(s);
+  }
+  for (int k = run.n - 1; k >= 0; k--) qk_work_release(s->work, r[k]);
+}
+
+/* xs + xi is made where the solution will be, so that xs stays what it was. */
+static void last_update(qk_solver_t *s, run_t run, qk_update_t result[]) {
+  double n2[QK_MAX_RHS];
+  qk_field_t part[QK_RHS_TOGETHER], *x[QK_RHS_TOGETHER] = {NULL}, *xs[QK_RHS_TOGETHER] = {NULL},
+                                    *r[QK_RHS_TOGETHER] = {NULL};
+  for (int k = 0; k < run.n; k++) {
+    part[k] = half(s->full[k], s->op->system);
+    x[k] = &part[k];
+    xs[k] = s->system[run.first + k].xs;
+    r[k] = qk_work_take(s->work, QK_DOUBLE, 1, s->op->system);
+  }
+  add_corrections(s, run, !is_nothing(s, run, true), x, xs);
+  conclude_run(s, run, x, r, result);
+  for (int k = 0; k < run.n; k++) {
+    const int i = run.first + k;
+    if (result[i].ended) continue;
+    norm2(s, i, r[k]);
+    qk_solver_norms(s, n2);
+    judge(s, i, LAST, n2[i], &result[i]);
+    settle(s, i);
+    if (result[i].taken)
+      copy(s, xs[k], x[k]);
+    else
+      residual(s, i, r[k], xs[k]);
+  }
+  hand_over_running(s, run, result, r);
+  for (int k = run.n - 1; k >= 0; k--) qk_work_release(s->work, r[k]);
+  for (int k = 0; k < run.n; k++)
+    if (result[run.first + k].ended) qk_solver_end_reached(s, run.first + k);
+}
+
 void qk_system_update(qk_solver_t *s, const uint8_t *mask, const uint8_t *add, const uint8_t *last,
                       qk_update_t result[]) {
   uint8_t mark[QK_MAX_RHS] = {0};
   for (int i = 0; i < s->nslot; i++)
     mark[i] = !mask[i] ? 0 : !add[i] ? DROPPED : last[i] ? LAST : ADDED;
   for (run_t run = next_run(s, mark, 0); run.n > 0; run = run_after(s, mark, run))
-    update_run(s, run, (fate_t)mark[run.first], result);
+    if (mark[run.first] == LAST && are_plain(s, run))
+      last_update(s, run, result);
+    else
+      update_run(s, run, (fate_t)mark[run.first], result);
 }

@@ -36,6 +36,20 @@ typedef enum qk_wall_sum {
   QK_WALL_SUMS
 } qk_wall_sum_t;
 
+/* A call of the table for several right-hand sides at a time, each in fields of its own. */
+typedef enum qk_each_call {
+  QK_EACH_PREPARE,         /* out = prepare(b) */
+  QK_EACH_RECONSTRUCT,     /* out = reconstruct(x, b) */
+  QK_EACH_RESIDUAL_SYSTEM, /* out = residual_system(x, b) */
+  QK_EACH_RESIDUAL         /* out = b - M x */
+} qk_each_call_t;
+
+typedef struct qk_each {
+  int n; /* 1 to QK_RHS_TOGETHER */
+  qk_field_t *out[QK_RHS_TOGETHER];
+  const qk_field_t *x[QK_RHS_TOGETHER], *b[QK_RHS_TOGETHER];
+} qk_each_t;
+
 typedef struct qk_operator_ops {
   /* out = M in, or M^+ in; full fields. x given: out = x + c M in (fused; c = -1: a residual). */
   qk_status_t (*apply)(qk_operator_t *op, qk_field_t *out, const qk_field_t *in, bool dagger,
@@ -58,6 +72,10 @@ typedef struct qk_operator_ops {
    * T_ee^-1 (b_e - M_eo x_o) - xs with x_o of reconstruct, at the cost of Mhat; r is not xs. */
   qk_status_t (*residual_system)(qk_operator_t *op, qk_field_t *r, const qk_field_t *xs,
                                  const qk_field_t *b);
+  /* Such a call for n right-hand sides, with the bits of n calls; flavour number k is that of the
+   * k-th. Links and T are read once for all where the backend does so (cuda/ops.h: hop_each).
+   * NULL: not of this operator. */
+  qk_status_t (*each)(qk_operator_t *op, qk_each_call_t call, const qk_each_t *fields);
   /* out = in - c Mhat in, at the cost of Mhat: polynomials in Mhat. */
   qk_status_t (*relax)(qk_operator_t *op, qk_field_t *out, const qk_field_t *in, double c);
   /* out = c (1 - Mhat) in + c_x x + y, at the cost of Mhat: polynomials in 1 - Mhat. x, y: NULL for

@@ -137,17 +137,24 @@ static int64_t outer_full(const qk_geom_t *geom) {
   return field(&outer, QK_DOUBLE, 1, QK_FULL);
 }
 
+/* Right-hand sides that begin, are updated or end together. */
+static int beside_of(const qk_geom_t *geom, int nslot) {
+  const int together = geom->ls > 1 ? 1 : QK_RHS_TOGETHER;
+  return nslot < together ? nslot : together;
+}
+
 /* In double for each slot: source, and half a solution. Beside them a whole solution, which has the
- * half of an only slot. In the inner precision: the block. geom: of the operator that it solves
- * with. */
+ * half of an only slot, or one for each that is checked together. In the inner precision: the
+ * block. geom: of the operator that it solves with. */
 static int64_t solver_bytes(const qk_plan_input_t *in, const qk_geom_t *geom, int nslot) {
   const int64_t full = field(geom, QK_DOUBLE, 1, QK_FULL);
   const int64_t half = field(geom, QK_DOUBLE, 1, system_of(in));
   const int64_t inner = field(geom, in->inner, nslot, system_of(in));
   const int64_t xi = wide_correction(in) ? field(geom, QK_SINGLE, nslot, system_of(in)) : inner;
   const bool shares_full = nslot == 1 && geom->inner <= 1;
-  return nslot * (outer_full(geom) + half) - (shares_full ? half : 0) + full + inner + xi +
-         method_bytes(in, geom, nslot);
+  const bool alone = in->compact || geom->inner > 1 || in->deflate > 0 || system_of(in) == QK_FULL;
+  return nslot * (outer_full(geom) + half) - (shares_full ? half : 0) +
+         (alone ? 1 : beside_of(geom, nslot)) * full + inner + xi + method_bytes(in, geom, nslot);
 }
 
 /* The same (below) where M connects all sites. */
@@ -173,8 +180,7 @@ static int64_t solver_work(const qk_plan_input_t *in, const qk_geom_t *geom, int
   const int64_t half = field(geom, QK_DOUBLE, 1, QK_EVEN);
   const int64_t inner = field(geom, in->inner, nslot, QK_EVEN);
   const int64_t single = field(geom, QK_SINGLE, nslot, QK_EVEN);
-  const int together = geom->ls > 1 ? 1 : QK_RHS_TOGETHER;
-  const int beside = nslot < together ? nslot : together;
+  const int beside = beside_of(geom, nslot);
   const int more = geom->inner > 1;
   if (system_of(in) == QK_FULL) return dense_work(in, geom, nslot, compact ? 1 : beside);
   int64_t beneath = (1 + more) * half;
@@ -508,14 +514,15 @@ static qk_status_t refuse(const qk_plan_input_t *input, int64_t free, const qk_p
       gigabytes(free), advice);
 }
 
-/* A compact solver, if there is anything in it: where a cycle wants more room than updates do, or a
- * setup more than serving takes, there is not. */
+/* A compact solver, if there is anything in it: where a setup wants more than serving takes there
+ * is not. */
 static void make_compact(qk_plan_input_t *in, qk_plan_t *plan) {
   const int64_t before = qk_plan_needed(plan);
+  const bool asked_for = in->compact;
   in->compact = true;
   qk_plan_make(in, plan);
   if (qk_plan_needed(plan) < before) return;
-  in->compact = false;
+  in->compact = asked_for;
   qk_plan_make(in, plan);
 }
 

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "daemon/base/mem.h"
 #include "daemon/engine/lattice/extent.h"
 #include "tests/unit/engine/krylov/solver_kit.h"
 
@@ -12,7 +13,8 @@
 /* The table of a backend that counts hops in double: 1 for those from one parity to the other. */
 static const qk_ops_t *real;
 static qk_ops_t counting;
-static int passes;
+static int passes, launches; /* launches: of hop_each with so many right-hand sides */
+static int together;
 
 static qk_status_t counting_hop(qk_ops_ctx_t *ctx, const qk_hop_args_t *args) {
   if (args->out.prec == QK_DOUBLE && args->c_hop != 0)
@@ -20,11 +22,21 @@ static qk_status_t counting_hop(qk_ops_ctx_t *ctx, const qk_hop_args_t *args) {
   return real->hop(ctx, args);
 }
 
+static qk_status_t counting_hop_each(qk_ops_ctx_t *ctx, const qk_hop_each_args_t *args) {
+  const qk_hop_args_t *hop = &args->hop;
+  if (hop->out.prec == QK_DOUBLE && hop->c_hop != 0) {
+    passes += args->n * (hop->out_parity == QK_FULL ? 2 : 1);
+    launches += args->n == together;
+  }
+  return real->hop_each(ctx, args);
+}
+
 /* Before the operator: composed ones keep the table. */
 static void count_passes(qk_rig_t *rig) {
   real = rig->dev.ops;
   counting = *real;
   counting.hop = counting_hop;
+  counting.hop_each = counting_hop_each;
   rig->dev.ops = &counting;
 }
 
@@ -86,6 +98,51 @@ Test(last_update, is_the_final_check) {
       check_passes("wilson-clover;mass=0.1;csw=1.2", solver_methods[k], (qk_prec_t)p);
     check_passes("twisted-clover;mass=0.1;mu=0.2;csw=1", "cg", (qk_prec_t)p);
     check_passes("moebius;mass=0.3;M5=1.4;Ls=4", "cg", (qk_prec_t)p);
+  }
+}
+
+/* Slots that do the same at the same time: four of them in each launch. M is one launch. */
+static void check_together(const char *action, qk_prec_t prec) {
+  enum { ALL = 8 };
+  qk_rig_t rig;
+  int slot[ALL];
+  double tol[ALL];
+  int64_t most[ALL];
+  rig_open(&rig, NULL, smooth_gauge, NULL);
+  count_passes(&rig);
+  rig_action(&rig, action, -1);
+  qk_solver_t *solver = rig_solver(&rig, "gcr", prec, ALL);
+  for (int i = 0; i < ALL; i++) {
+    put_source(&rig, solver, i, 5, 1);
+    slot[i] = i;
+    tol[i] = 1e-11;
+    most[i] = 10000;
+  }
+  const int64_t before = rig.op->applications[QK_DOUBLE];
+  passes = launches = 0;
+  together = 4;
+  cr_assert(qk_solver_fill_many(solver, slot, ALL, tol, most) == QK_OK);
+  rig_run(solver);
+  const int updates = (int)(rig.op->applications[QK_DOUBLE] - before) / ALL;
+  cr_expect(updates > 1 && passes == ALL * (2 * updates + 2) && launches == 2 * (2 * updates + 1),
+            "%s, precision %d: %d updates, %d passes, %d launches", action, (int)prec, updates,
+            passes, launches);
+  double *x = get_solution(&rig, solver, 0);
+  for (int i = 0; i < ALL; i++) {
+    double *y = get_solution(&rig, solver, i);
+    expect_solved(&rig, solver, i, 5, 1, action);
+    cr_expect_arr_eq(x, y, rig_reals(&rig) * sizeof *x, "slot %d", i);
+    qk_free(y);
+  }
+  qk_free(x);
+  qk_solver_destroy(solver);
+  close_counted(&rig);
+}
+
+Test(last_update, of_several_slots_shares_its_passes) {
+  for (int p = QK_SINGLE; p <= QK_HALF; p++) {
+    check_together("wilson-clover;mass=0.1;csw=1.2", (qk_prec_t)p);
+    check_together("twisted-clover;mass=0.1;mu=0.2;csw=1", (qk_prec_t)p);
   }
 }
 
@@ -193,6 +250,35 @@ static void expect_second_check(qk_rig_t *rig, const char *method, qk_prec_t pre
   expect_true(rig, solver, 0, b, NULL, method);
   qk_field_destroy(b);
   qk_solver_destroy(solver);
+}
+
+/* Slots that miss together, and go on. */
+static void expect_misses(qk_rig_t *rig, qk_prec_t prec) {
+  enum { ALL = 6 };
+  qk_solver_t *solver = rig_solver(rig, "gcr", prec, ALL);
+  const double scale = rig->op->diag_scale;
+  qk_field_t *b[ALL];
+  for (int i = 0; i < ALL; i++) b[i] = put_noise(rig, solver, i, 60 + (uint64_t)i);
+  rig->op->diag_scale = 1e-4 * scale;
+  for (int i = 0; i < ALL; i++) fill_slot(solver, i, 1e-10, 10000);
+  rig_run(solver);
+  rig->op->diag_scale = scale;
+  for (int i = 0; i < ALL; i++) {
+    expect_true(rig, solver, i, b[i], NULL, "gcr");
+    qk_field_destroy(b[i]);
+  }
+  qk_solver_destroy(solver);
+}
+
+Test(last_update, that_misses_goes_on_in_every_slot) {
+  for (int a = 0; a < ACTIONS; a++) {
+    qk_rig_t rig;
+    rig_open(&rig, NULL, smooth_gauge, NULL);
+    rig_action(&rig, actions[a], -1);
+    expect_misses(&rig, QK_SINGLE);
+    expect_misses(&rig, QK_HALF);
+    rig_close(&rig);
+  }
 }
 
 /* prepare is a pass that goes on where there are two vectors. */
