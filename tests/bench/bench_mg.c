@@ -52,8 +52,7 @@ static const struct argp_option table[] = {
      "point sources instead of random ones: propagators, each at another site", 0},
     {"pion", PION, 0, 0,
      "the effective mass of the pion of the first propagator, of twelve --point", 0},
-    {"again", AGAIN, 0, 0,
-     "also with solutions as sources, as sequential propagators on all time slices have them", 0},
+    {"again", AGAIN, 0, 0, "also with solutions as sources: sequential propagators have such", 0},
     {"errors", ERRORS, 0, 0, "error over residual, by a second solve", 0},
     {"keep", KEEP, "N", 0, "directions of the outer GCR (7)", 0},
     {"seconds", SECONDS, "S", 0,
@@ -97,23 +96,22 @@ static void set_parameter(const char *arg, qk_mg_params_t *mg, struct argp_state
     argp_error(state, "--mg=%s: %s", arg, err.text);
 }
 
+static int *flag_of(int key, options_t *o) {
+  return key == POINT     ? &o->point
+         : key == ERRORS  ? &o->errors
+         : key == AGAIN   ? &o->again
+         : key == STAGGER ? &o->stagger
+         : key == PION    ? &o->pion
+                          : NULL;
+}
+
 static error_t parse_simple(int key, char *arg, options_t *o) {
+  int *flag = flag_of(key, o);
+  if (flag) {
+    *flag = 1;
+    return 0;
+  }
   switch (key) {
-  case POINT:
-    o->point = 1;
-    return 0;
-  case ERRORS:
-    o->errors = 1;
-    return 0;
-  case AGAIN:
-    o->again = 1;
-    return 0;
-  case STAGGER:
-    o->stagger = 1;
-    return 0;
-  case PION:
-    o->pion = 1;
-    return 0;
   case WRITE:
     o->write = arg;
     return 0;

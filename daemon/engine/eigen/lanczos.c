@@ -17,6 +17,7 @@ enum {
 };
 static const double inside = 1.2, outside = 6; /* window over the largest eigenvalue wanted */
 static const double first_window = 0.03;       /* of the top */
+static const double margin = 1.05;             /* of the top, over what was found of it */
 static const double gain = 0.7;                /* in the worst error that counts as such */
 static const double same[] = {1e-7, 1e-4};     /* eigenvalues so close may be one */
 static const double least_window = 1e-3;       /* of the top: the Laplacian has eigenvalues of 0 */
@@ -129,7 +130,7 @@ static qk_status_t first_block(lanczos_t *l) {
 static qk_status_t find_top(lanczos_t *l) {
   int nblock = l->k.nblock < TOP_BLOCKS ? l->k.nblock : TOP_BLOCKS;
   qk_status_t status = extend(l, nblock);
-  if (!status) l->p.top = 1.05 * (l->theta[0] + l->report[0]);
+  if (!status) l->p.top = margin * (l->theta[0] + l->report[0]);
   return status;
 }
 
@@ -154,15 +155,25 @@ static qk_status_t quotients(lanczos_t *l, double *value) {
   return status;
 }
 
+/* Modes above `top` grow in the polynomial as those below the window do, and where the largest
+ * eigenvalue was measured too low it is they that converge. value: Rayleigh quotients of the kept
+ * vectors, sorted. Then the top becomes one above them, and all begins anew. */
+static qk_status_t raise_top(lanczos_t *l, const double *value, bool *raised) {
+  const double highest = value[l->keep * B - 1];
+  *raised = !l->p.within && highest > l->p.top;
+  if (!*raised) return isfinite(highest) ? QK_OK : QK_BREAKDOWN;
+  l->p.top = margin * margin * highest;
+  if (!l->fixed_window) l->p.window = first_window * l->p.top;
+  l->windows = 0;
+  return first_block(l);
+}
+
 /* Checks whether the window suits the eigenvalues found. If not, it sets a better one and folds
- * the Ritz vectors, which the caller has rotated to the front, into one block to start from. */
-static qk_status_t move_window(lanczos_t *l, bool *moved) {
+ * the Ritz vectors, which the caller has rotated to the front, into one block to start from.
+ * value: as for raise_top. */
+static qk_status_t move_window(lanczos_t *l, const double *value, bool *moved) {
   qk_lanczos_basis_t *k = &l->k;
-  double value[QK_LANCZOS_SPACE];
   *moved = false;
-  qk_status_t status = quotients(l, value);
-  if (status) return status;
-  sort(value, l->keep * B);
   double last = value[l->p.n - 1];
   if (!isfinite(last)) return QK_BREAKDOWN;
   if (l->p.kind == QK_LANCZOS_LAPLACIAN) last = fmax(last, least_window * l->p.top);
@@ -174,7 +185,7 @@ static qk_status_t move_window(lanczos_t *l, bool *moved) {
   memset(l->q, 0, (size_t)n * B * sizeof *l->q);
   for (int i = 0; i < n; i++) l->q[(i % B) * n + i] = 1;
   double complex r[B * B];
-  status = qk_lanczos_rotate(k, l->keep, B, l->q, n);
+  const qk_status_t status = qk_lanczos_rotate(k, l->keep, B, l->q, n);
   return status ? status : qk_lanczos_basis_normalise(k, 0, k->v[0], r);
 }
 
@@ -239,28 +250,41 @@ static void end_extension(lanczos_t *l) {
   l->stage = ROTATE;
 }
 
+/* Looks at what the vectors that are kept are of, where they are the last ones or the window is not
+ * settled. anew: the basis begins with another first block, and is not to end. */
+static qk_status_t look_at_kept(lanczos_t *l, bool last, bool *anew) {
+  const bool search = !last && !l->fixed_window && l->windows < WINDOWS;
+  double value[QK_LANCZOS_SPACE];
+  *anew = false;
+  if (!search && !last) return QK_OK;
+  qk_status_t status = quotients(l, value);
+  if (status) return status;
+  sort(value, l->keep * B);
+  status = raise_top(l, value, anew);
+  if (status || *anew || !search) return status;
+  status = move_window(l, value, anew);
+  l->windows = *anew ? l->windows + 1 : WINDOWS;
+  return status;
+}
+
 /* From the `keep` blocks of Ritz vectors at the front of the basis. */
 static qk_status_t restart(lanczos_t *l) {
-  qk_status_t status = QK_OK;
-  bool moved = false;
+  bool anew;
   take_kept(l);
   l->restarts++;
-  if (l->ends || l->restarts >= l->p.restarts) {
+  const bool last = l->ends || l->restarts >= l->p.restarts;
+  const qk_status_t status = look_at_kept(l, last, &anew);
+  if (status) return status;
+  if (l->restarts >= l->p.restarts || (last && !anew)) {
     qk_lanczos_begin_vectors(l);
     return QK_OK;
   }
-  if (!l->fixed_window && l->windows < WINDOWS) {
-    status = move_window(l, &moved);
-    l->windows++;
-  }
-  if (moved) {
+  if (anew) {
     l->best = 0;
     clear_projection(l);
-  } else {
-    l->windows = l->fixed_window ? 0 : WINDOWS;
   }
-  begin_extension(l, moved ? 0 : l->keep);
-  return status;
+  begin_extension(l, anew ? 0 : l->keep);
+  return QK_OK;
 }
 
 static qk_status_t rotate(lanczos_t *l) {

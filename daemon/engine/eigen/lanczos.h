@@ -41,7 +41,7 @@ typedef struct qk_lanczos_params {
   int space;     /* vectors of the Krylov space, a multiple of 8, n + 16 .. QK_LANCZOS_SPACE; 2 n */
   int order;     /* of the polynomial, even; chosen by the window */
   double window; /* chosen: between 1.2 and 6 times the largest eigenvalue that is wanted */
-  double top;    /* bound of the spectrum; measured */
+  double top;    /* bound of the spectrum, raised if it is seen to be too low; measured */
   double tol;    /* |A v - lambda v| <= tol top ends the iteration; 1e-5 */
   double
       /* tol of vectors that are kept if rounding of the operator (16-bit matrices, tensor cores)

@@ -106,10 +106,11 @@ qk_status_t qk_lanczos_step_vectors(qk_lanczos_t *l) {
                                : QK_OK;
 }
 
-/* Within a basis: of a polynomial of A. */
+/* Within a basis: of a polynomial of A. What lies above the top is none of the lowest. */
 static bool is_good(const lanczos_t *l, int i, double limit) {
   if (l->p.within) return i < l->done;
-  return l->report[i] <= l->p.accept * limit && (l->p.kind != QK_LANCZOS_NORMAL || l->theta[i] > 0);
+  return l->report[i] <= l->p.accept * limit && fabs(l->theta[i]) <= limit &&
+         (l->p.kind != QK_LANCZOS_NORMAL || l->theta[i] > 0);
 }
 
 /* What q chooses, to the front. first: it is the first `count` vectors, and all that is to be done
