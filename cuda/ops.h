@@ -73,8 +73,8 @@ typedef struct qk_device_info {
  * out_parity QK_FULL: in, out, x, z are full fields. QK_EVEN/QK_ODD: out, x, z hold that parity, in
  * the other one (the kernel is given single-parity views). x, y, z may be absent (data NULL) when
  * their coefficient is 0; x and y may be the same as out, in and z never (z == in is allowed).
- * All fields have one precision, block shape and nrhs; links and diag have that precision too.
- * Work: 1320 flop a site for the hop, 504 for a clover term.
+ * One precision, also of links and diag, block shape and nrhs; where it is half and c_hop is not 0,
+ * out may be in single, not rounded. Work: 1320 flop a site for the hop, 504 for a clover term.
  */
 typedef struct qk_hop_args {
   qk_lattice_t lat;

@@ -18,6 +18,8 @@ const char *qk_lattice_misfit(const qk_lattice_t *lat);
 /* Of a field of tiles, 12 components of spinors or 4 of colour vectors a site. */
 const char *qk_block_misfit(const qk_spinor_t *f, int ncomp);
 const char *qk_hop_misfit(const qk_hop_args_t *args);
+/* That of all fields, but perhaps of out. */
+qk_prec_t qk_hop_prec(const qk_hop_args_t *args);
 const char *qk_pack_misfit(const qk_pack_args_t *args);
 const char *qk_gauss_misfit(const qk_gauss_args_t *args);
 
