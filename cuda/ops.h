@@ -218,9 +218,9 @@ typedef struct qk_multi_args {
  *   |w_n|^2 -= sum_k |c_k|^2 |w_k|^2  (0 where only rounding is left, and then a = 0)
  *   a = ratio((w_n,r), |w_n|^2);  x += a z_n (x_zero: x = a z_n);
  *   r -= a w_n;  next = r (where given)
- * x absent: neither x nor any z takes part. The inner products are those before the step. No field
- * may be another one. A lane with mask 0 takes nothing: all c_k and a are 0;
- * what has c_k = 0 is not looked at. */
+ * x absent: the w stay as they are, and no z takes part (body/gcr.h); next may be half, r single.
+ * The inner products are those before the step. No field may be another one. A lane with mask 0
+ * takes nothing: all c_k and a are 0; what has c_k = 0 is not looked at. */
 enum { QK_GCR_MAX = QK_MULTI_MAX - 2, QK_GRAM_MAX = 8 };
 
 typedef struct qk_gcr_args {
