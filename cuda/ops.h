@@ -73,8 +73,8 @@ typedef struct qk_device_info {
  * out_parity QK_FULL: in, out, x, z are full fields. QK_EVEN/QK_ODD: out, x, z hold that parity, in
  * the other one (the kernel is given single-parity views). x, y, z may be absent (data NULL) when
  * their coefficient is 0; x and y may be the same as out, in and z never (z == in is allowed).
- * All fields have one precision, block shape and nrhs; links and diag have that precision too.
- * Work: 1320 flop a site for the hop, 504 for a clover term.
+ * One precision, also of links and diag, block shape and nrhs; where it is half and c_hop is not 0,
+ * out may be in single, not rounded. Work: 1320 flop a site for the hop, 504 for a clover term.
  */
 typedef struct qk_hop_args {
   qk_lattice_t lat;
@@ -235,9 +235,9 @@ typedef struct qk_multi_args {
  *   |w_n|^2 -= sum_k |c_k|^2 |w_k|^2  (0 where only rounding is left, and then a = 0)
  *   a = ratio((w_n,r), |w_n|^2);  x += a z_n (x_zero: x = a z_n);
  *   r -= a w_n;  next = r (where given)
- * x absent: neither x nor any z takes part. The inner products are those before the step. No field
- * may be another one. A lane with mask 0 takes nothing: all c_k and a are 0;
- * what has c_k = 0 is not looked at. */
+ * x absent: the w stay as they are, and no z takes part (body/gcr.h); next may be half, r single.
+ * The inner products are those before the step. No field may be another one. A lane with mask 0
+ * takes nothing: all c_k and a are 0; what has c_k = 0 is not looked at. */
 enum { QK_GCR_MAX = QK_MULTI_MAX - 2, QK_GRAM_MAX = 8 };
 
 typedef struct qk_gcr_args {

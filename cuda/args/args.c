@@ -68,6 +68,11 @@ static qk_status_t same_shape(qk_ops_ctx_t *ctx, const char *call, int i, const 
   return QK_OK;
 }
 
+/* In half beside single. */
+static bool is_narrow(const qk_spinor_t *f, const qk_spinor_t *beside) {
+  return qk_prec_scaled(f->prec) && qk_prec_bytes(beside->prec) == (int)sizeof(float);
+}
+
 qk_status_t qk_args_blas(qk_ops_ctx_t *ctx, const qk_blas_args_t *args) {
   if (args->op <= QK_BLAS_NONE || args->op >= QK_BLAS_COUNT)
     return BAD("blas: op = %d: 1 to %d", (int)args->op, QK_BLAS_COUNT - 1);
@@ -86,8 +91,7 @@ qk_status_t qk_args_blas(qk_ops_ctx_t *ctx, const qk_blas_args_t *args) {
 
 qk_status_t qk_args_multi(qk_ops_ctx_t *ctx, const qk_multi_args_t *args, int dot) {
   const char *call = dot ? "multi_dot" : "multi_axpy";
-  const bool narrow = !dot && args->n > 0 && qk_prec_scaled(args->f[0].prec) &&
-                      qk_prec_bytes(args->y.prec) == (int)sizeof(float);
+  const bool narrow = !dot && args->n > 0 && is_narrow(&args->f[0], &args->y);
   if (args->n < 0 || args->n > QK_MULTI_MAX)
     return BAD("%s: n = %d: 0 to %d", call, args->n, QK_MULTI_MAX);
   qk_status_t status = spinor(ctx, call, -1, &args->y);
@@ -111,8 +115,9 @@ qk_status_t qk_args_gcr(qk_ops_ctx_t *ctx, const qk_gcr_args_t *args) {
   if (status == QK_OK) status = not_colours(ctx, "gcr_step", &args->r);
   for (int i = 0; status == QK_OK && i < 2; i++) {
     if (more[i]->data == NULL) continue;
+    const bool narrow = args->x.data == NULL && is_narrow(more[i], &args->r);
     status = spinor(ctx, "gcr_step", -1, more[i]);
-    if (status == QK_OK) status = same_shape(ctx, "gcr_step", -1, more[i], &args->r, false);
+    if (status == QK_OK) status = same_shape(ctx, "gcr_step", -1, more[i], &args->r, narrow);
   }
   for (int k = 0; status == QK_OK && k <= args->n; k++) {
     if (args->norm2[k] == NULL) return BAD("gcr_step: norm2[%d] is missing", k);

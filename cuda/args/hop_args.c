@@ -74,24 +74,39 @@ static bool ghost_read(const qk_hop_args_t *a, int mu, int side) {
   return a->lat.split[mu] && a->region != QK_REGION_INTERIOR && a->block[mu] == 0 && takes_part;
 }
 
+/* Half is read, and single is written. */
+static bool is_wide(const qk_hop_args_t *a) {
+  return a->c_hop != 0 && a->in.data != NULL && qk_prec_scaled(a->in.prec) &&
+         qk_prec_bytes(a->out.prec) == (int)sizeof(float);
+}
+
+qk_prec_t qk_hop_prec(const qk_hop_args_t *a) {
+  return is_wide(a) ? a->in.prec : a->out.prec;
+}
+
 const char *qk_hop_misfit(const qk_hop_args_t *a) {
   const char *why = qk_lattice_misfit(&a->lat);
   if (why == NULL) why = qk_block_misfit(&a->out, 12);
+  if (why == NULL && is_wide(a) && a->out.scale != NULL) why = "out: single with scales";
   if (why != NULL) return why;
   const int64_t nsites = a->out_parity == QK_FULL ? 2 * (int64_t)a->lat.vcb : a->lat.vcb;
+  const qk_spinor_t *like = is_wide(a) ? &a->in : &a->out;
   why = operand_misfit(&a->out, &a->out, nsites);
-  if (why == NULL && a->c_z != 0) why = operand_misfit(&a->z, &a->out, nsites);
-  if (why == NULL && a->c_x != 0) why = operand_misfit(&a->x, &a->out, nsites);
-  if (why == NULL && a->c_y != 0) why = operand_misfit(&a->y, &a->out, nsites);
+  if (why == NULL && a->c_z != 0) why = operand_misfit(&a->z, like, nsites);
+  if (why == NULL && a->c_x != 0) why = operand_misfit(&a->x, like, nsites);
+  if (why == NULL && a->c_y != 0) why = operand_misfit(&a->y, like, nsites);
   if (why != NULL) return why;
-  if ((a->diag.data != NULL || a->diag.b != NULL) && a->diag.prec != a->out.prec)
+  if ((a->diag.data != NULL || a->diag.b != NULL) && a->diag.prec != like->prec)
     return "diag: other precision than the spinors";
   if (a->c_z != 0 && a->z.data == a->out.data) return "z: may not be out";
   if (a->c_hop == 0) return NULL;
   for (int mu = 0; mu < 4; mu++)
     if (!isfinite(a->weight[mu])) return "weight: not finite";
-  why = operand_misfit(&a->in, &a->out, nsites);
-  if (why == NULL) why = links_misfit(&a->links, a->out.prec);
+  why = operand_misfit(&a->in, like, nsites);
+  if (why == NULL &&
+      (a->in.nrhs != a->out.nrhs || a->in.ntile != a->out.ntile || a->in.ncomp != 12))
+    why = "field: another block than out";
+  if (why == NULL) why = links_misfit(&a->links, like->prec);
   if (why == NULL && a->in.data == a->out.data) why = "in: may not be out";
   if (why == NULL && a->hops > 0xff) why = "hops: 0 to 0xff";
   for (int mu = 0; why == NULL && mu < 4; mu++) {

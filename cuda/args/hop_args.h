@@ -21,6 +21,8 @@ const char *qk_hop_misfit(const qk_hop_args_t *args);
 const char *qk_hop_each_misfit(const qk_hop_each_args_t *args);
 /* The call of hop for field number k alone. */
 qk_hop_args_t qk_hop_each_one(const qk_hop_each_args_t *args, int k);
+/* That of all fields, but perhaps of out. */
+qk_prec_t qk_hop_prec(const qk_hop_args_t *args);
 const char *qk_pack_misfit(const qk_pack_args_t *args);
 const char *qk_gauss_misfit(const qk_gauss_args_t *args);
 

@@ -3,7 +3,7 @@
  * small space (qk_gram_args_t).
  *
  * Coefficients are made in double from the inner products of one RHS. The step reads and writes
- * each field once.
+ * each field once, without x only r is written.
  */
 #ifndef QK_BODY_GCR_H
 #define QK_BODY_GCR_H
@@ -87,85 +87,172 @@ inline gcr_scalars gcr_scalars_of(const qk_gcr_args_t &a) {
   return s;
 }
 
-/* Reals of a tile, and how many of them are worked on at a time: in half all, for the scale. */
-template <class S> constexpr int gcr_tile = storage<S>::scaled ? 24 : sub_reals;
-template <class S>
-constexpr int gcr_reals = storage<S>::scaled ? gcr_tile<S> : part_size<S, gcr_tile<S>>;
+/* Reals of a tile, and how many of them are worked on at a time: WHOLE: all, as half needs them for
+ * its scale. */
+template <class S> constexpr bool gcr_scaled = storage<S>::scaled;
+template <bool WHOLE> constexpr int gcr_tile = WHOLE ? 24 : sub_reals;
+template <class S, bool WHOLE>
+constexpr int gcr_reals = WHOLE ? gcr_tile<WHOLE> : part_size<S, gcr_tile<WHOLE>>;
 
-template <class S>
+template <bool WHOLE, class S>
 QK_HD void gcr_load(const spinor<S> &f, spot at, [[maybe_unused]] int part, lanes<real<S>> *r) {
-  if constexpr (storage<S>::scaled)
-    load_spinor<gcr_tile<S>>(f, at, r);
+  if constexpr (WHOLE)
+    load_spinor<gcr_tile<WHOLE>>(f, at, r);
   else
-    load_part<S, gcr_tile<S>>(f.data, at, part, r);
+    load_part<S, gcr_tile<WHOLE>>(f.data, at, part, r);
 }
-template <class S>
+template <bool WHOLE, class S>
 QK_HD void gcr_store(const spinor<S> &f, spot at, [[maybe_unused]] int part,
                      const lanes<real<S>> *r) {
-  if constexpr (storage<S>::scaled)
-    store_spinor<gcr_tile<S>>(f, at, r);
+  if constexpr (WHOLE)
+    store_spinor<gcr_tile<WHOLE>>(f, at, r);
   else
-    store_part<S, gcr_tile<S>>(f.data, at, part, r);
+    store_part<S, gcr_tile<WHOLE>>(f.data, at, part, r);
 }
 
-/* Takes what it must of f from y; lanes of which nothing is taken do not look at f. */
-template <class S>
-QK_HD void gcr_take(lanes<real<S>> *y, const cx<lanes<real<S>>> &minus,
-                    [[maybe_unused]] bool partly, [[maybe_unused]] const lanes<real<S>> &on,
-                    const spinor<S> &f, spot at, int part) {
-  constexpr int P = gcr_reals<S>;
-  lanes<real<S>> t[P];
-  gcr_load(f, at, part, t);
-#ifndef __CUDACC__ /* a thread has one lane, which gcr_amounts.none speaks of */
-  if (partly) {
-    QK_UNROLL
-    for (int i = 0; i < P; i++) t[i] = lanes_kept(on, t[i]);
-  }
-#endif
-  add_times<P>(y, minus, t);
-}
-
-/* What a step takes: -c_k of the lanes, `stride` apart, where that is not 0 (on), whether that is
- * nowhere or not everywhere so; and a. */
+/* What a step adds to something for each field of a list: times `by` of the lanes, `stride` apart,
+ * where that is not 0 (on), whether that is nowhere or not everywhere so. */
 template <class R> struct gcr_amounts {
-  const cx<lanes<R>> *minus;
+  const cx<lanes<R>> *by;
   const lanes<R> *on;
   const bool *none, *partly;
   int stride;
-  cx<lanes<R>> a;
 };
 
-/* X: with x and the z's. */
-template <bool X, class S>
-QK_HD void gcr_part(const gcr_fields<S> &f, spot at, int part, const gcr_amounts<real<S>> &c) {
-  constexpr int P = gcr_reals<S>;
+/* y += what is added of field k, f; lanes to which nothing is added do not look at it. */
+template <bool WHOLE, class S>
+QK_HD void gcr_add(lanes<real<S>> *y, const gcr_amounts<real<S>> &c, int k, const spinor<S> &f,
+                   spot at, int part) {
+  constexpr int P = gcr_reals<S, WHOLE>;
+  const int i = k * c.stride;
+  lanes<real<S>> t[P];
+  gcr_load<WHOLE>(f, at, part, t);
+#ifndef __CUDACC__ /* a thread has one lane, which c.none speaks of */
+  if (c.partly[i]) {
+    QK_UNROLL
+    for (int j = 0; j < P; j++) t[j] = lanes_kept(c.on[i], t[j]);
+  }
+#endif
+  add_times<P>(y, c.by[i], t);
+}
+
+/* With x and the z's; c: -c_k, and a. */
+template <class S>
+QK_HD void gcr_part(const gcr_fields<S> &f, spot at, int part, const gcr_amounts<real<S>> &c,
+                    const cx<lanes<real<S>>> &a) {
+  constexpr bool WHOLE = gcr_scaled<S>;
+  constexpr int P = gcr_reals<S, WHOLE>;
   using V = lanes<real<S>>;
-  V w[P], t[P];
-  [[maybe_unused]] V z[P];
-  gcr_load(f.w[f.n], at, part, w);
-  if constexpr (X) gcr_load(f.z[f.n], at, part, z);
+  V w[P], t[P], z[P];
+  gcr_load<WHOLE>(f.w[f.n], at, part, w);
+  gcr_load<WHOLE>(f.z[f.n], at, part, z);
 #ifdef __CUDACC__
 #pragma unroll 4
 #endif
   for (int k = 0; k < f.n; k++) {
-    const int i = k * c.stride;
-    if (c.none[i]) continue;
-    gcr_take(w, c.minus[i], c.partly[i], c.on[i], f.w[k], at, part);
-    if constexpr (X) gcr_take(z, c.minus[i], c.partly[i], c.on[i], f.z[k], at, part);
+    if (c.none[k * c.stride]) continue;
+    gcr_add<WHOLE>(w, c, k, f.w[k], at, part);
+    gcr_add<WHOLE>(z, c, k, f.z[k], at, part);
   }
-  gcr_store(f.w[f.n], at, part, w);
-  if constexpr (X) {
-    gcr_store(f.z[f.n], at, part, z);
-    QK_UNROLL
-    for (int i = 0; i < P; i++) t[i] = V{};
-    if (!f.x_zero) gcr_load(f.x, at, part, t);
-    add_times<P>(t, c.a, z);
-    gcr_store(f.x, at, part, t);
+  gcr_store<WHOLE>(f.w[f.n], at, part, w);
+  gcr_store<WHOLE>(f.z[f.n], at, part, z);
+  QK_UNROLL
+  for (int i = 0; i < P; i++) t[i] = V{};
+  if (!f.x_zero) gcr_load<WHOLE>(f.x, at, part, t);
+  add_times<P>(t, a, z);
+  gcr_store<WHOLE>(f.x, at, part, t);
+  gcr_load<WHOLE>(f.r, at, part, t);
+  add_times<P>(t, cx<V>{-a.re, -a.im}, w);
+  gcr_store<WHOLE>(f.r, at, part, t);
+  if (f.next.data != nullptr) gcr_store<WHOLE>(f.next, at, part, t);
+}
+
+/* ---- a step without x --------------------------------------------------------------------------
+ *
+ * Orthogonal directions w'_k = w_k - sum_{i<k} s_ki w_i stand nowhere: only their coefficients are
+ * known, and r takes one pass over fields that are read.
+ *   (w'_k,w_n) = (w_k,w_n) - sum_{i<k} conj(s_ki) (w_i,w_n);  c_k = ratio of it and |w'_k|^2
+ *   s_nk = c_k - sum_{k<j<n} c_j s_jk
+ *   |w'_n|^2 and a as in a step with x;  r -= a w_n - sum_k a s_nk w_k
+ * norm2[k] is the first of a record of k+1 scalars: |w'_k|^2, and d places on s_k(k-d). That of w_n
+ * is written. norm2[n+1], where it is given and there is one: becomes |r|^2 afterwards, of this
+ * rank. */
+
+struct gcr_records : gcr_scalars {
+  QK_HD static bool is_zero(const dcx &c) { return c.re == 0 && c.im == 0; }
+  QK_HD double *place(int k, int i, int rhs) const {
+    return norm2[k] + 2 * ((int64_t)(k - i) * nrhs + rhs);
   }
-  gcr_load(f.r, at, part, t);
-  add_times<P>(t, cx<V>{-c.a.re, -c.a.im}, w);
-  gcr_store(f.r, at, part, t);
-  if (f.next.data != nullptr) gcr_store(f.next, at, part, t);
+  /* s_ki */
+  QK_HD dcx held(int k, int i, int rhs) const {
+    const double *q = place(k, i, rhs);
+    return {q[0], q[1]};
+  }
+  /* c_k. What belongs to another run has products that are 0, and perhaps a record of NaN. */
+  QK_HD dcx share_of(int k, int rhs) const {
+    if (!live(rhs)) return {0, 0};
+    dcx p = dot(k, rhs);
+    for (int i = 0; i < k; i++) {
+      const dcx v = dot(i, rhs), s = held(k, i, rhs);
+      if (!is_zero(v)) p = p - dcx{s.re, -s.im} * v;
+    }
+    return ratio(p, dcx{square(k, rhs), 0});
+  }
+  /* s_nk; c: c_0 .. of this RHS, `stride` apart. */
+  QK_HD dcx made_of(int n, int k, int rhs, const dcx *c, int stride) const {
+    dcx v = c[k * stride];
+    for (int j = k + 1; j < n; j++) {
+      const dcx s = held(j, k, rhs);
+      if (!is_zero(c[j * stride])) v = v - c[j * stride] * s;
+    }
+    return v;
+  }
+  QK_HD void hold(int n, int k, int rhs, const dcx &s) const {
+    if (!live(rhs)) return;
+    double *q = place(n, k, rhs);
+    q[0] = s.re;
+    q[1] = s.im;
+  }
+};
+
+template <class S, class NEXT> struct gcr_pass_fields {
+  static constexpr bool whole = gcr_scaled<S> || gcr_scaled<NEXT>;
+  spinor<S> w[QK_GCR_MAX], r;
+  spinor<NEXT> next;
+  int n;
+};
+
+template <class S, class NEXT> gcr_pass_fields<S, NEXT> gcr_pass_fields_of(const qk_gcr_args_t &a) {
+  gcr_pass_fields<S, NEXT> f = {};
+  for (int k = 0; k <= a.n; k++) f.w[k] = spinor_of<S>(a.w[k]);
+  f.r = spinor_of<S>(a.r);
+  f.next = spinor_of<NEXT>(a.next);
+  f.n = a.n;
+  return f;
+}
+
+inline double *gcr_norm_of(const qk_gcr_args_t &a) {
+  return a.n + 1 < QK_GCR_MAX ? a.norm2[a.n + 1] : nullptr;
+}
+
+/* c: what r takes of w_0 .. w_n. */
+template <class S, class NEXT>
+QK_HD void gcr_pass_part(const gcr_pass_fields<S, NEXT> &f, spot at, int part,
+                         const gcr_amounts<real<S>> &c, sums<1> &norm) {
+  constexpr bool WHOLE = gcr_pass_fields<S, NEXT>::whole;
+  constexpr int P = gcr_reals<S, WHOLE>;
+  using V = lanes<real<S>>;
+  V t[P];
+  gcr_load<WHOLE>(f.r, at, part, t);
+#ifdef __CUDACC__
+#pragma unroll 2
+#endif
+  for (int k = 0; k <= f.n; k++)
+    if (!c.none[k * c.stride]) gcr_add<WHOLE>(t, c, k, f.w[k], at, part);
+  gcr_store<WHOLE>(f.r, at, part, t);
+  if (f.next.data != nullptr) gcr_store<WHOLE>(f.next, at, part, t);
+  QK_UNROLL
+  for (int i = 0; i < P; i += 2) norm.norm2(0, cx<V>{t[i], t[i + 1]});
 }
 
 /* ---- least squares --------------------------------------------------------------------------- */

@@ -253,7 +253,10 @@ template <class SITES, class S, int REALS, bool GENERAL, bool DRESSED> struct ho
       hops<3>(sum);
     }
     after_hops<24, DRESSED>(*this, sum);
-    at.template put_spinor<S>(spinor_of<S>(a.out), base(parity), sum);
+    if (storage<S>::scaled && a.out.scale == nullptr)
+      at.template put_spinor<R>(spinor_of<R>(a.out), base(parity), sum);
+    else
+      at.template put_spinor<S>(spinor_of<S>(a.out), base(parity), sum);
   }
 };
 

@@ -80,7 +80,7 @@ template <class S> void pack_as(const qk_pack_args_t &a) {
 qk_status_t hop(qk_ops_ctx_t *ctx, const qk_hop_args_t *args) {
   const char *misfit = qk_hop_misfit(args);
   if (misfit != NULL) return qk_ctx_fail(ctx, QK_BAD_ARGUMENT, "hop: %s", misfit);
-  with_storage(args->out.prec, [=](auto s) { hop_as<stored<decltype(s)>>(*args); });
+  with_storage(qk_hop_prec(args), [=](auto s) { hop_as<stored<decltype(s)>>(*args); });
   return QK_OK;
 }
 

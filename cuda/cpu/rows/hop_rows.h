@@ -226,7 +226,10 @@ template <class S, bool DRESSED> struct hop_rows {
         all_hops<false>(sum);
     }
     after_hops<12, DRESSED>(*this, sum);
-    at.put_components(spinor_of<S>(a.out), base(parity), sum);
+    if (storage<S>::scaled && a.out.scale == nullptr)
+      at.put_components(spinor_of<R>(a.out), base(parity), sum);
+    else
+      at.put_components(spinor_of<S>(a.out), base(parity), sum);
   }
 };
 

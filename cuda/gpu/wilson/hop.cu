@@ -10,7 +10,7 @@ qk_status_t hop(qk_ops_ctx_t *ctx, const qk_hop_args_t *args) {
   const char *misfit = qk_hop_misfit(args);
   if (misfit != NULL) return qk_ctx_fail(ctx, QK_BAD_ARGUMENT, "hop: %s", misfit);
   if (hop_is_rough(*args)) return hop_rough_launch(ctx, *args);
-  return with_storage(args->out.prec,
+  return with_storage(qk_hop_prec(args),
                       [=](auto s) { return hop_launch<stored<decltype(s)>>(ctx, *args); });
 }
 

@@ -88,8 +88,9 @@ QK_HD void diag_pairs(const __half2 *m, const __half2 *v, __half2 *r) {
   for (int i = 0; i < 6; i++) r[i] = __hfma2(plus_i(), swapped(b[i]), r[i]);
 }
 
-/* DRESSED as in body/hop.h. The call has a hop and no z, its local term acts on the sum. */
-template <bool DRESSED> struct rough_body {
+/* DRESSED as in body/hop.h; WIDE: out is in single. The call has a hop and no z, its local term
+ * acts on the sum. */
+template <bool DRESSED, bool WIDE> struct rough_body {
   const qk_hop_args_t &a;
   const hop_numbers<float> &num;
   const one_site &at;
@@ -268,6 +269,31 @@ template <bool DRESSED> struct rough_body {
     store_scale(a.out.scale, here, none ? 0 : fabsf(scale));
   }
 
+  /* r += c f */
+  static QK_HD void add_wide(const qk_spinor_t &f, spot from, float c, float *r) {
+    __half2 w[12];
+    load_pairs(f, from, w);
+    const float by = c * load_scale(f.scale, from);
+    QK_UNROLL
+    for (int k = 0; k < 12; k++) {
+      r[2 * k] += by * __low2float(w[k]);
+      r[2 * k + 1] += by * __high2float(w[k]);
+    }
+  }
+
+  /* out = unit v + c_x x + c_y y, where x and y are not rounded. */
+  QK_HD void put_wide(spot here, const __half2 *v, float unit) const {
+    float r[24];
+    QK_UNROLL
+    for (int k = 0; k < 12; k++) {
+      r[2 * k] = unit * __low2float(v[k]);
+      r[2 * k + 1] = unit * __high2float(v[k]);
+    }
+    if (num.c_x != 0) add_wide(a.x, here, num.c_x, r);
+    if (num.c_y != 0) add_wide(a.y, here, num.c_y, r);
+    store_lanes<float, 24>((float *)a.out.data, here, r);
+  }
+
   QK_HD void run() const {
     __half2 v[12];
     const spot here = at.place(at.here.cb);
@@ -278,8 +304,12 @@ template <bool DRESSED> struct rough_body {
       local(0, v);
       local(1, v + 6);
     }
-    if (num.c_x != 0 || num.c_y != 0) unit = add_fields(here, unit, v);
-    put(here, v, unit);
+    if constexpr (WIDE) {
+      put_wide(here, v, unit);
+    } else {
+      if (num.c_x != 0 || num.c_y != 0) unit = add_fields(here, unit, v);
+      put(here, v, unit);
+    }
   }
 };
 

@@ -32,6 +32,7 @@ static void launch(const qk_device_t *dev, const qk_hop_args_t *args) {
 static qk_hop_args_t hop_args(const eo_t *e, const qk_eo_pass_t *p, qk_spinor_t out,
                               qk_spinor_t in) {
   const qk_eo_parts_t *parts = &e->parts;
+  const qk_prec_t prec = p->c_hop != 0 ? in.prec : out.prec;
   qk_hop_args_t args = {.lat = e->op.dev->geom->lat,
                         .out_parity = out.subset,
                         .region = QK_REGION_ALL,
@@ -44,10 +45,10 @@ static qk_hop_args_t hop_args(const eo_t *e, const qk_eo_pass_t *p, qk_spinor_t 
                         .c_y = p->c_y,
                         .rough = e->op.rough,
                         .minus = p->local ? NULL : e->flavours.minus,
-                        .links = parts->links[out.prec],
+                        .links = parts->links[prec],
                         .diag = p->local     ? *p->local
-                                : p->inverse ? parts->inverse[out.prec]
-                                             : parts->t[out.prec],
+                                : p->inverse ? parts->inverse[prec]
+                                             : parts->t[prec],
                         .in = in,
                         .z = p->z,
                         .x = p->x,
@@ -123,6 +124,14 @@ static bool alike(const eo_t *e, const qk_field_t *out, const qk_field_t *in, qk
 
 static bool fits(const eo_t *e, const qk_field_t *out, const qk_field_t *in, qk_subset_t subset) {
   return out != in && alike(e, out, in, subset);
+}
+
+/* Half is read, and single is written. */
+static bool widens(const eo_t *e, const qk_field_t *out, const qk_field_t *in) {
+  const qk_spinor_t *a = &out->v, *b = &in->v;
+  return e->op.widens && qk_prec_scaled(b->prec) && qk_prec_bytes(a->prec) == (int)sizeof(float) &&
+         e->parts.want[b->prec] && !rests(e, b->prec) && a->nrhs == b->nrhs &&
+         a->subset == QK_EVEN && b->subset == QK_EVEN;
 }
 
 static qk_status_t eo_apply(qk_operator_t *op, qk_field_t *out, const qk_field_t *in, bool dagger,
@@ -335,7 +344,7 @@ static qk_status_t eo_relax(qk_operator_t *op, qk_field_t *out, const qk_field_t
 static qk_status_t eo_neumann(qk_operator_t *op, qk_field_t *out, const qk_field_t *in, double c,
                               const qk_field_t *x, double c_x, const qk_field_t *y) {
   eo_t *e = (eo_t *)op;
-  if (!fits(e, out, in, QK_EVEN)) return QK_BAD_ARGUMENT;
+  if (!fits(e, out, in, QK_EVEN) && !widens(e, out, in)) return QK_BAD_ARGUMENT;
   const qk_eo_pass_t first = {.diag_on_sum = true, .inverse = true, .c_hop = 1};
   qk_eo_pass_t second = {.diag_on_sum = true, .inverse = true, .c_hop = 0.25 * c};
   if (x) {
@@ -530,6 +539,7 @@ qk_status_t qk_eo_create(const qk_device_t *dev, qk_work_t *work, const qk_opera
                           .flavours = &e->flavours,
                           .dev = dev,
                           .work = work,
+                          .widens = stencil == NULL,
                           .diag_scale = parts->scale,
                           .flops_full = hop + parts->flops + reals,
                           .flops_system = hop + parts->flops + reals / 2};

@@ -4,11 +4,14 @@
  * one block of dot products and one pass over the directions; 2 gcr_keep fields are kept.
  *
  *   z_n = K r,  w_n = Mhat z_n
- *   w_n -= sum_k c_nk w_k,  c_nk = (w_k,w_n)/|w_k|^2;  r -= a_n w_n,  a_n = (w_n,r)/|w_n|^2
+ *   w'_n = w_n - sum over k < n of s_nk w_k, orthogonal to those before it
+ *   r -= a_n w'_n,  a_n = (w'_n,r)/|w'_n|^2
  *
- * The z are not changed, so that they can be kept in the preconditioner's precision. Their
- * coefficients in the solution are computed at the end of a run:
- *   xi += sum_k y_k z_k,  y_k = a_k - sum over n > k of y_n c_nk
+ * Neither the z nor the w are changed; the w' are known by the s. What the z are in the solution is
+ * computed at the end of a run:
+ *   xi += sum_k y_k z_k,  y_k = a_k - sum over n > k of a_n s_nk
+ *
+ * A step leaves r also as the preconditioner wants it, in the place of the w that comes next.
  *
  * All slots share one ring of directions; each slot has its own runs. Directions that do not belong
  * to a slot's run are masked for it, so that a slot can be filled at any time. Directions are
@@ -30,16 +33,18 @@ typedef struct gcr {
   bool none[QK_MAX_RHS]; /* xi of the slot is 0, whatever stands there */
   int older[QK_GCR_MAX]; /* how many directions each entry was made orthogonal to */
   qk_field_t *z[QK_GCR_MAX], *w[QK_GCR_MAX];
+  bool narrowed;               /* r stands in half in the place of the next w */
   uint8_t *valid, *valid_host; /* [check + 1][keep + 1][nslot] */
 } gcr_t;
 
-/* Scalars: (w_k,w_n), k oldest first and n last, then (r,w_n), of each entry; |w|^2 of each
- * entry; the y of a run; |r|^2 of the iterations of a step. */
+/* Scalars: (w_k,w_n), k oldest first and n last, then (r,w_n), of each entry; |w'|^2 of each
+ * entry, and its s of the directions before it, the latest first; the y of a run; |r|^2 of the
+ * iterations of a step. */
 static int scalar_dots(const gcr_t *m, int entry) {
   return QK_SOLVER_OWN + entry * (m->keep + 1);
 }
 static int scalar_norm(const gcr_t *m, int entry) {
-  return scalar_dots(m, m->keep) + entry;
+  return scalar_dots(m, m->keep) + entry * m->keep;
 }
 static int scalar_y(const gcr_t *m, int k) {
   return scalar_norm(m, m->keep) + k;
@@ -61,12 +66,11 @@ static size_t valid_rows(const qk_solver_t *s, int i) {
 /* ---- life ------------------------------------------------------------------------------------ */
 
 static qk_status_t gcr_create(qk_solver_t *s) {
-  const qk_prec_t prec = s->params.precond.narrow ? QK_HALF : s->params.inner;
   gcr_t *m = s->method_state = qk_calloc(1, sizeof *m);
   if (!m) return QK_NO_MEMORY;
   m->keep = s->params.gcr_keep;
   for (int k = 0; k < m->keep; k++) {
-    qk_status_t status = qk_field_create(s->dev, prec, s->nslot, s->op->system, &m->z[k]);
+    qk_status_t status = qk_solver_field(s, &m->z[k]);
     if (status) return status;
     status = qk_solver_field(s, &m->w[k]);
     if (status) return status;
@@ -96,6 +100,7 @@ static void gcr_destroy(qk_solver_t *s) {
 
 static void gcr_start(qk_solver_t *s, const uint8_t *mask) {
   gcr_t *m = s->method_state;
+  m->narrowed = false;
   for (int i = 0; i < s->nslot; i++)
     if (mask[i]) m->run[i] = 0;
 }
@@ -124,18 +129,11 @@ static void weigh(qk_solver_t *s, int slot, int n) {
   const gcr_t *m = s->method_state;
   const int run = m->run[slot];
   double complex y[QK_GCR_MAX];
-  for (int k = 0; k < run; k++) {
-    int e = entry_of(m, run - k);
-    y[k] = ratio(conj(scalar(s, scalar_dots(m, e) + m->older[e] + 1, slot)),
+  for (int i = 0; i < run; i++) {
+    const int e = entry_of(m, run - i);
+    y[i] = ratio(conj(scalar(s, scalar_dots(m, e) + m->older[e] + 1, slot)),
                  creal(scalar(s, scalar_norm(m, e), slot)));
-  }
-  for (int i = run - 1; i > 0; i--) {
-    int e = entry_of(m, run - i);
-    for (int k = 0; k < i; k++) {
-      double norm = creal(scalar(s, scalar_norm(m, entry_of(m, run - k)), slot));
-      int at = scalar_dots(m, e) + m->older[e] - (i - k);
-      y[k] -= y[i] * ratio(scalar(s, at, slot), norm);
-    }
+    for (int k = 0; k < i; k++) y[k] -= y[i] * scalar(s, scalar_norm(m, e) + i - k, slot);
   }
   for (int k = 0; k < run; k++) {
     double *to = qk_scalars_host(&s->scalars, scalar_y(m, n - run + k), slot);
@@ -159,7 +157,7 @@ static void add_directions(qk_solver_t *s, int n, const uint8_t *valid, const ui
                          .fresh = fresh,
                          .sign = 1};
   for (int k = 0; k < n; k++) add.f[k] = m->z[entry_of(m, n - k)]->v;
-  if (xi.prec == s->params.inner) { /* z may be narrow */
+  if (xi.prec == s->params.inner) {
     multi_axpy(s, &add);
     return;
   }
@@ -240,23 +238,31 @@ static const uint8_t *list_valid(qk_solver_t *s, int i, int n) {
   return m->valid + at;
 }
 
+/* The preconditioner works in half beside an iteration in single. */
+static bool is_narrow(const qk_solver_t *s) {
+  return s->params.precond.narrow && s->params.inner == QK_SINGLE;
+}
+
+/* r in half, in the place of w. */
+static qk_field_t narrow_in(const qk_solver_t *s, const qk_field_t *w) {
+  return qk_field_at(s->dev, QK_HALF, s->nslot, s->op->system, w->v.data);
+}
+
 /* z = K r. w has nothing to say before it is Mhat z. */
 static void precondition(qk_solver_t *s, qk_field_t *z, qk_field_t *w) {
+  const gcr_t *m = s->method_state;
   const qk_precond_t *k = &s->params.precond;
   const uint8_t *on = qk_solver_running_mask(s);
+  const qk_field_t narrow = narrow_in(s, w);
   if (!k->apply)
     qk_solver_blas(s, QK_BLAS_COPY, (qk_blas_args_t){.f = {z->v, s->r->v}, .mask = on});
   else if (qk_dev_ok(s->dev))
-    qk_dev_note(s->dev, k->apply(k->self, z, s->r, w, on));
+    qk_dev_note(s->dev, m->narrowed ? k->apply(k->self, z, &narrow, NULL, on)
+                                    : k->apply(k->self, z, s->r, w, on));
 }
 
 /* w = Mhat z. Low precision loses little where it only stores: the operator is single then. */
 static void apply(qk_solver_t *s, qk_field_t *w, const qk_field_t *z) {
-  if (z->v.prec != w->v.prec) {
-    qk_solver_blas(s, QK_BLAS_COPY, (qk_blas_args_t){.f = {w->v, z->v}});
-    qk_solver_mhat(s, w, w, false);
-    return;
-  }
   if (!s->params.precond.apply || !qk_prec_scaled(s->params.inner)) {
     qk_solver_mhat(s, w, z, false);
     return;
@@ -270,11 +276,14 @@ static void apply(qk_solver_t *s, qk_field_t *w, const qk_field_t *z) {
   qk_work_release(s->work, in);
 }
 
-/* The new direction against n older ones, and r. */
-static void advance(qk_solver_t *s, int entry, int n, const uint8_t *valid) {
-  const gcr_t *m = s->method_state;
+/* The new direction against n older ones, r, and its norm. The place of the next w is free unless
+ * the oldest direction stands there. */
+static void advance(qk_solver_t *s, int i, int entry, int n, const uint8_t *valid) {
+  gcr_t *m = s->method_state;
   qk_field_t *w[QK_GCR_MAX];
   int norm2[QK_GCR_MAX];
+  const qk_field_t narrow = narrow_in(s, m->w[(entry + 1) % m->keep]);
+  m->narrowed = is_narrow(s) && n + 1 < m->keep;
   for (int k = 0; k <= n; k++) {
     int e = k < n ? entry_of(m, n - k) : entry;
     w[k] = m->w[e];
@@ -285,6 +294,8 @@ static void advance(qk_solver_t *s, int entry, int n, const uint8_t *valid) {
                                                .norm2 = norm2,
                                                .w = w,
                                                .r = s->r,
+                                               .next = m->narrowed ? &narrow : NULL,
+                                               .rr = scalar_trace(m, i),
                                                .valid = valid,
                                                .mask = qk_solver_running_mask(s)});
 }
@@ -299,9 +310,7 @@ static void gcr_iteration(qk_solver_t *s, int i) {
   const uint8_t *valid = list_valid(s, i, n);
   precondition(s, m->z[entry], m->w[entry]);
   apply(s, m->w[entry], m->z[entry]);
-  advance(s, entry, n, valid);
-  qk_scalars_reduce(&s->scalars, scalar_trace(m, i), 1, QK_BLAS_NORM2,
-                    (qk_blas_args_t){.f = {s->r->v}, .mask = qk_solver_running_mask(s)});
+  advance(s, i, entry, n, valid);
   m->older[entry] = n;
   m->head = (entry + 1) % m->keep;
   for (int k = 0; k < s->nslot; k++)

@@ -68,7 +68,7 @@ typedef struct qk_precond {
   qk_status_t (*apply)(void *self, qk_field_t *z, const qk_field_t *r, qk_field_t *room,
                        const uint8_t *mask);
   void *self;
-  bool narrow;          /* z is in half where r is in single, and kept so */
+  bool narrow; /* r may be in half where the iteration is in single, and there is no room then */
   int64_t applications; /* of Mhat in a call, which slots are charged with */
 } qk_precond_t;
 

@@ -128,6 +128,11 @@ static qk_status_t create_schur(qk_cycle_t *c) {
   return qk_dev_status(dev);
 }
 
+/* A cycle in half beside an iteration that is not has its own z. */
+static bool is_narrow(const qk_cycle_t *c) {
+  return !qk_prec_scaled(c->prec) && qk_prec_scaled(c->level[0].prec);
+}
+
 static qk_status_t create(qk_cycle_t *c, qk_err_t *err) {
   c->graphs = !c->mg->params.no_graphs && qk_dev_alone(device(c));
   for (int l = 0; l < c->nlevel; l++) {
@@ -135,7 +140,9 @@ static qk_status_t create(qk_cycle_t *c, qk_err_t *err) {
     if (status) return status;
     if (c->level[l].running) c->graphs = false;
   }
-  qk_status_t status = qk_comm_agree(device(c)->geom->comm, create_schur(c), err);
+  qk_status_t status = create_schur(c);
+  if (!status && is_narrow(c)) status = create_field(c, &c->out);
+  status = qk_comm_agree(device(c)->geom->comm, status, err);
   if (status) return status;
   return warm_up(c, err);
 }
@@ -249,18 +256,19 @@ static qk_status_t record(qk_cycle_t *c, qk_field_t *out, const qk_field_t *in,
   return status;
 }
 
-/* The recording between these fields, made where there is none. NULL: there is none. */
+/* The recording between these fields, made where there is none. NULL: there is none. Fields of the
+ * cycle's own are the same in all. */
 static qk_graph_t *graph_of(qk_cycle_t *c, qk_field_t *out, const qk_field_t *in) {
+  const void *to = c->wide ? c->wide->v.data : out->v.data;
   const qk_device_t *dev = device(c);
   const uint8_t *minus = c->mg->level[0].op->flavours->minus;
   for (int i = 0; i < QK_CYCLE_RECORDINGS; i++) {
     const qk_recording_t *r = &c->recording[i];
-    if (r->graph && r->in == in->v.data && r->out == out->v.data && r->minus == minus)
-      return r->graph;
+    if (r->graph && r->in == in->v.data && r->out == to && r->minus == minus) return r->graph;
   }
   qk_recording_t *r = &c->recording[c->nrecording++ % QK_CYCLE_RECORDINGS];
   dev->ops->graph_destroy(dev->ctx, r->graph);
-  *r = (qk_recording_t){.in = in->v.data, .out = out->v.data, .minus = minus};
+  *r = (qk_recording_t){.in = in->v.data, .out = to, .minus = minus};
   if (qk_dev_ok(dev)) qk_dev_note(dev, record(c, out, in, &r->graph));
   return r->graph;
 }
@@ -297,6 +305,12 @@ static qk_field_t input(qk_cycle_t *c, const qk_field_t *z, const qk_field_t *r,
   return in;
 }
 
+/* The last smoothing can leave z in single. */
+static bool ends_wide(const qk_cycle_t *c) {
+  const qk_cycle_level_t *v = &c->level[0];
+  return is_narrow(c) && !v->mg->op->schur.is && qk_smoother_widens(v->smoother, v->params->post);
+}
+
 qk_status_t qk_cycle_apply(void *cycle, qk_field_t *z, const qk_field_t *r, qk_field_t *room,
                            const uint8_t *mask) {
   qk_cycle_t *c = cycle;
@@ -305,8 +319,12 @@ qk_status_t qk_cycle_apply(void *cycle, qk_field_t *z, const qk_field_t *r, qk_f
   if (c->timed) start_clock(c);
   const qk_field_t in = input(c, z, r, room);
   qk_field_t out = z->v.prec == c->level[0].prec ? *z : own(c, &c->out);
+  const bool wide = z->v.data != out.v.data && ends_wide(c);
+  c->wide = wide ? z : NULL;
   if (qk_dev_ok(dev)) run(c, &out, &in);
-  if (z->v.data != out.v.data) qk_dev_blas(dev, QK_BLAS_COPY, (qk_blas_args_t){.f = {z->v, out.v}});
+  c->wide = NULL;
+  if (z->v.data != out.v.data && !wide)
+    qk_dev_blas(dev, QK_BLAS_COPY, (qk_blas_args_t){.f = {z->v, out.v}});
   qk_cycle_enter(c, 0);
   return qk_dev_status(dev);
 }
@@ -314,8 +332,6 @@ qk_status_t qk_cycle_apply(void *cycle, qk_field_t *z, const qk_field_t *r, qk_f
 qk_precond_t qk_cycle_precond(qk_cycle_t *c) {
   int64_t n = 0;
   for (int p = 0; p < QK_PRECS; p++) n += c->applications[p];
-  return (qk_precond_t){.apply = qk_cycle_apply,
-                        .self = c,
-                        .narrow = !qk_prec_scaled(c->prec) && qk_prec_scaled(c->level[0].prec),
-                        .applications = n};
+  return (qk_precond_t){
+      .apply = qk_cycle_apply, .self = c, .narrow = is_narrow(c), .applications = n};
 }

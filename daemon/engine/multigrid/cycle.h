@@ -29,8 +29,8 @@ qk_status_t qk_cycle_create(qk_mg_t *mg, qk_prec_t prec, int nrhs, qk_cycle_t **
 void qk_cycle_destroy(qk_cycle_t *cycle); /* NULL-safe */
 
 /* z = B_0 r on even fields of level 0; z may be r. room (NULL: none) and mask as in qk_precond_t.
- * No memory is taken where z, which then is not r, has the precision of the smoother on level 0,
- * and r has it, too, or there is room. */
+ * No memory is taken where r, which then is not z, has the precision of the smoother on level 0, or
+ * there is room. */
 qk_status_t qk_cycle_apply(void *cycle, qk_field_t *z, const qk_field_t *r, qk_field_t *room,
                            const uint8_t *mask);
 /* For solver.h; borrows the cycle. */

@@ -43,8 +43,9 @@ struct qk_cycle {
   double *schur_factor; /* device scalars: 1 / op->schur.scale; NULL: there is none */
   /* Of level 0 and the smoother's precision, where what apply is given will not do; else NULL. */
   qk_field_t *in, *out;
-  bool graphs; /* nothing in an application needs the host */
-  bool warm;   /* one has run with idle work stacks: a recording allocates nothing */
+  qk_field_t *wide; /* where the last smoothing of level 0 leaves z, in single; NULL: in z */
+  bool graphs;      /* nothing in an application needs the host */
+  bool warm;        /* one has run with idle work stacks: a recording allocates nothing */
   qk_recording_t recording[QK_CYCLE_RECORDINGS];
   int nrecording;                 /* all there have been: the oldest makes room */
   int64_t applications[QK_PRECS]; /* of Mhat on level 0 by an application, by precision */

@@ -44,7 +44,10 @@ static void smooth_last(qk_cycle_t *c, int l, qk_field_t *z, const qk_field_t *r
                         qk_field_t *w) {
   qk_cycle_level_t *v = &c->level[l];
   qk_cycle_mhat(v, s, z, r);
-  qk_smoother_run(v->smoother, z, s, v->params->post, false, w == NULL);
+  if (l == 0 && c->wide)
+    qk_smoother_run_wide(v->smoother, c->wide, z, s);
+  else
+    qk_smoother_run(v->smoother, z, s, v->params->post, false, w == NULL);
   if (w) qk_cycle_blas(v, QK_BLAS_SUB, (qk_blas_args_t){.f = {w->v, r->v, s->v}});
 }
 

@@ -79,7 +79,8 @@ typedef struct qk_operator_ops {
   /* out = in - c Mhat in, at the cost of Mhat: polynomials in Mhat. */
   qk_status_t (*relax)(qk_operator_t *op, qk_field_t *out, const qk_field_t *in, double c);
   /* out = c (1 - Mhat) in + c_x x + y, at the cost of Mhat: polynomials in 1 - Mhat. x, y: NULL for
-   * none; out may be x or y, not in. NULL: not of this operator. */
+   * none; out may be x or y, not in. An operator that `widens` writes single where all else is in
+   * half, x and y not rounded. NULL: not of this operator. */
   qk_status_t (*neumann)(qk_operator_t *op, qk_field_t *out, const qk_field_t *in, double c,
                          const qk_field_t *x, double c_x, const qk_field_t *y);
   /* out = Mhat in with hops between blocks of these extents left out (local coordinates): Schwarz
@@ -215,6 +216,7 @@ struct qk_operator {
   const double *accuracy;
   /* Applications may be by rounder matrices or sums, if there are any: those of a smoother. */
   bool rough;
+  bool widens;  /* neumann may read half and write single */
   bool inexact; /* made by an iteration of its own: an application costs hundreds of others */
   /* M M^+ as the Mhat of an operator of its own, hermitian and positive, which belongs to this one:
    * its solution y gives x = M^+ y. For plain CG, where an application of it costs less than those

@@ -114,16 +114,12 @@ static qk_subset_t system_of(const qk_plan_input_t *in) {
   return qk_values_action(&in->params->values)->is_dense ? QK_FULL : QK_EVEN;
 }
 
-/* Fields of the system that a method keeps, beside r and xi. Multigrid gives GCR its directions z
- * in half where its smoother has half, and they are kept so (solver.h: narrow). */
+/* Fields of the system that a method keeps, beside r and xi. */
 static int64_t method_bytes(const qk_plan_input_t *in, const qk_geom_t *geom, int nslot) {
   const int64_t inner = field(geom, in->inner, nslot, system_of(in));
   if (plain_cg(in)) return 2 * inner;
   if (in->method != QK_SOLVER_GCR) return (in->method == QK_SOLVER_CG ? 3 : 4) * inner;
-  const bool narrow =
-      in->mg && !qk_prec_scaled(in->inner) && qk_prec_scaled(in->mg->level[0].smoother_prec);
-  const int64_t z = narrow ? field(geom, QK_HALF, nslot, QK_EVEN) : inner;
-  return in->gcr_keep * (z + inner);
+  return 2 * in->gcr_keep * inner;
 }
 
 static bool wide_correction(const qk_plan_input_t *in) {
@@ -309,12 +305,13 @@ static step_t step_of(const qk_plan_input_t *in, const qk_geom_t *geom, int l) {
   return s;
 }
 
-/* What a cycle of the slots has for itself; in and out only where neither r nor z of the outer
- * iteration will do. */
+/* What a cycle of the slots has for itself; in only where r of the outer iteration will not do, and
+ * out where its z will not. */
 static int64_t slots_cycle_bytes(const qk_plan_input_t *in, const qk_geom_t *geom, int nrhs) {
   const qk_prec_t prec = in->mg->level[0].smoother_prec;
-  const bool own = qk_prec_scaled(in->inner) && !qk_prec_scaled(prec);
-  return cycle_below(in->mg, geom, 0, nrhs) + (own ? 2 * field(&geom[0], prec, nrhs, QK_EVEN) : 0);
+  const bool half_outside = qk_prec_scaled(in->inner), half_inside = qk_prec_scaled(prec);
+  const int own = half_outside && !half_inside ? 2 : !half_outside && half_inside ? 1 : 0;
+  return cycle_below(in->mg, geom, 0, nrhs) + own * field(&geom[0], prec, nrhs, QK_EVEN);
 }
 
 /* The most that is held while n null vectors of level l are made, and become part of a prolongator:

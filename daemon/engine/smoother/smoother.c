@@ -170,9 +170,10 @@ qk_status_t qk_smoother_learn(qk_smoother_t *s, qk_learning_t *to) {
   return to ? qk_scalars_init(&s->products, s->dev, PAIRS, s->nrhs) : QK_OK;
 }
 
-static void set_rough(qk_operator_t *op, bool rough) {
-  op->rough = rough;
-  if (op->base) op->base->rough = rough;
+void qk_smoother_set_rough(qk_smoother_t *s, bool on) {
+  const bool rough = on && !s->params.exact;
+  s->op->rough = rough;
+  if (s->op->base) s->op->base->rough = rough;
 }
 
 void qk_smoother_run(qk_smoother_t *s, qk_field_t *x, qk_field_t *r, int steps, bool x_zero,
@@ -181,7 +182,7 @@ void qk_smoother_run(qk_smoother_t *s, qk_field_t *x, qk_field_t *r, int steps, 
   if (x_zero && (steps < 1 || !s->kind->sets_x))
     qk_dev_blas(s->dev, QK_BLAS_ZERO, (qk_blas_args_t){.f = {x->v}});
   if (steps < 1) return;
-  set_rough(s->op, !s->params.exact);
+  qk_smoother_set_rough(s, true);
   s->kind->run(s, x, r, steps, x_zero, last);
-  set_rough(s->op, false);
+  qk_smoother_set_rough(s, false);
 }

@@ -69,6 +69,12 @@ void qk_smoother_destroy(qk_smoother_t *smoother); /* NULL-safe */
 void qk_smoother_run(qk_smoother_t *smoother, qk_field_t *x, qk_field_t *r, int steps, bool x_zero,
                      bool last);
 
+/* Whether a last run of so many steps can leave x in single, for a smoother in half: x + what it
+ * adds, rounded nowhere else. And that run; x stays. */
+bool qk_smoother_widens(const qk_smoother_t *smoother, int steps);
+void qk_smoother_run_wide(qk_smoother_t *smoother, qk_field_t *wide, const qk_field_t *x,
+                          const qk_field_t *r);
+
 /* The polynomial that `polynomial` runs with as many steps as it has terms. */
 void qk_smoother_set_polynomial(qk_smoother_t *smoother, const qk_polynomial_t *p);
 /* From now on a last run adds the r that it is given to `to` (NULL: no longer), by a wait for the

@@ -47,6 +47,9 @@ enum {
   QK_CAGCR_SCALARS = QK_CAGCR_Y + QK_CAGCR_STEPS
 };
 
+/* What op->rough allows, as far as the smoother may take it. */
+void qk_smoother_set_rough(qk_smoother_t *s, bool on);
+
 void qk_smoother_sample(qk_smoother_t *s, const qk_field_t *r, int steps);
 
 /* w = Mhat v */

@@ -97,20 +97,20 @@ bool qk_polynomial_fit(const qk_learning_t *l, int n, qk_polynomial_t *p) {
 
 /* ---- use ------------------------------------------------------------------------------------- */
 
-/* The last step of Horner's rule adds to x. */
-static void add_polynomial(qk_smoother_t *s, qk_field_t *x, const qk_field_t *r, bool x_zero) {
+/* out = x + the polynomial of r, x NULL: 0. The last step of Horner's rule adds. */
+static void add_polynomial(qk_smoother_t *s, qk_field_t *out, const qk_field_t *x,
+                           const qk_field_t *r) {
   const int n = s->polynomial.n;
   const double *c = s->polynomial.c;
   qk_field_t *y[2] = {qk_smoother_field(s), qk_smoother_field(s)};
   const qk_field_t *in = r;
   double factor = c[n - 1];
   for (int j = n - 2; j > 0; j--) {
-    qk_field_t *out = y[j % 2];
-    neumann(s, out, in, factor, r, c[j], NULL);
-    in = out;
+    neumann(s, y[j % 2], in, factor, r, c[j], NULL);
+    in = y[j % 2];
     factor = 1;
   }
-  neumann(s, x, in, factor, r, c[0], x_zero ? NULL : x);
+  neumann(s, out, in, factor, r, c[0], x);
   qk_work_release(s->work, y[1]);
   qk_work_release(s->work, y[0]);
 }
@@ -121,7 +121,19 @@ static void polynomial_run(qk_smoother_t *s, qk_field_t *x, qk_field_t *r, int s
     qk_smoother_cagcr.run(s, x, r, steps, x_zero, last);
     return;
   }
-  add_polynomial(s, x, r, x_zero);
+  add_polynomial(s, x, x_zero ? NULL : x, r);
+}
+
+bool qk_smoother_widens(const qk_smoother_t *s, int steps) {
+  return s->kind == &qk_smoother_polynomial && s->polynomial.n == steps && steps > 1 &&
+         s->op->widens && qk_prec_scaled(s->prec) && !s->learning;
+}
+
+void qk_smoother_run_wide(qk_smoother_t *s, qk_field_t *wide, const qk_field_t *x,
+                          const qk_field_t *r) {
+  qk_smoother_set_rough(s, true);
+  add_polynomial(s, wide, x, r);
+  qk_smoother_set_rough(s, false);
 }
 
 const qk_smoother_kind_ops_t qk_smoother_polynomial = {

@@ -247,6 +247,55 @@ static void expect_independence(double level_tol, qk_smoother_kind_t kind) {
   rig_close(&rig);
 }
 
+/* |a - b| / |b| of a column. */
+static double off_column(const qk_rig_t *rig, const qk_field_t *a, const qk_field_t *b, int i) {
+  double *x = even_column(rig, a, i), *y = even_column(rig, b, i), off = 0, size = 0;
+  for (size_t k = 0; k < rig_reals(rig); k++) {
+    off += pow(x[k] - y[k], 2);
+    size += y[k] * y[k];
+  }
+  qk_free(y);
+  qk_free(x);
+  return sqrt(off / size);
+}
+
+static void in_single(qk_rig_t *rig, qk_smoother_kind_t kind, bool rounded) {
+  enum { N = 3 };
+  const uint64_t seed[N] = {1, 2, 3};
+  mg_rig_t m;
+  qk_mg_params_t p = mg_rig_small_params(2);
+  p.level[0].smoother.kind = kind;
+  p.level[0].smoother_prec = p.level[0].prolongator = p.level[1].store = QK_HALF;
+  p.level[0].post = 5;
+  mg_rig_open(rig, &p, QK_SINGLE, N, &m);
+  qk_field_t *r = even_field(rig, N, seed), *z = even_field(rig, N, seed), *half, *in_half;
+  rig_must(qk_field_create(&rig->dev, QK_HALF, N, QK_EVEN, &half), "field", NULL);
+  rig_must(qk_field_create(&rig->dev, QK_HALF, N, QK_EVEN, &in_half), "field", NULL);
+  rig_must(qk_cycle_apply(m.cycle, z, r, NULL, NULL), "apply", NULL);
+  rig_must(qk_cycle_apply(m.cycle, half, r, NULL, NULL), "apply", NULL);
+  qk_dev_blas(&rig->dev, QK_BLAS_COPY, (qk_blas_args_t){.f = {in_half->v, z->v}});
+  for (int i = 0; i < N; i++) {
+    const double off = off_column(rig, half, z, i), fraction = off_column(rig, in_half, z, i);
+    cr_expect(off < 1e-3, "%s, column %d: off by %g", qk_smoother_name(kind), i, off);
+    cr_expect(rounded ? fraction == 0 : fraction > 1e-5, "%s, column %d: %g below half",
+              qk_smoother_name(kind), i, fraction);
+  }
+  qk_field_destroy(in_half);
+  qk_field_destroy(half);
+  qk_field_destroy(z);
+  qk_field_destroy(r);
+  mg_rig_close(&m);
+}
+
+/* A polynomial ends in single; what others have made is copied. */
+Test(cycle, in_half_leaves_its_result_in_single) {
+  qk_rig_t rig;
+  open_small(&rig);
+  in_single(&rig, QK_SMOOTHER_POLYNOMIAL, false);
+  in_single(&rig, QK_SMOOTHER_CAGCR, true);
+  rig_close(&rig);
+}
+
 Test(cycle, nan_in_a_column_changes_no_bit_of_others) {
   expect_independence(-1, QK_SMOOTHER_MR);
   expect_independence(-1, QK_SMOOTHER_CAGCR);
