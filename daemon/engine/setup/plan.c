@@ -118,7 +118,7 @@ static qk_subset_t system_of(const qk_plan_input_t *in) {
  * in half where its smoother has half, and they are kept so (solver.h: narrow). */
 static int64_t method_bytes(const qk_plan_input_t *in, const qk_geom_t *geom, int nslot) {
   const int64_t inner = field(geom, in->inner, nslot, system_of(in));
-  if (plain_cg(in)) return 2 * inner;
+  if (plain_cg(in)) return (in->action->adjoint == QK_ADJOINT_ANTI ? 1 : 2) * inner;
   if (in->method != QK_SOLVER_GCR) return (in->method == QK_SOLVER_CG ? 3 : 4) * inner;
   const bool narrow =
       in->mg && !qk_prec_scaled(in->inner) && qk_prec_scaled(in->mg->level[0].smoother_prec);
