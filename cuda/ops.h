@@ -188,8 +188,8 @@ typedef struct qk_gauss_args {
   X(CG_XR, 4, 2, 1,                                                                                \
     "f0 += ratio(c0,c1) f2, f1 -= ratio(c0,c1) f3, r0 = |f1|^2  (f0 x, f1 r, f2 p, f3 Ap)")        \
   X(CG_P, 2, 2, 0, "f0 = f1 + ratio(c0,c1) f0                           (f0 p, f1 r)")             \
-  X(CG_XP, 3, 3, 0,                                                                                \
-    "f0 += ratio(c0,c1) f1, f1 = f2 + ratio(c2,c0) f1          (f0 x, f1 p, f2 r)")                \
+  X(CG_XP, 3, 3, 1,                                                                                \
+    "f0 += ratio(c0,c1) f1, f1 = f2 + ratio(c2,c0) f1, r0 = |f1|^2    (f0 x, f1 p, f2 r)")         \
   X(CG_R, 3, 2, 1,                                                                                 \
     "f0 = f1 - ratio(c0,c1) f2, r0 = |f0|^2    (f0 next r, f1 r, which may be f0, f2 Ap)")         \
   X(GCR_XR, 4, 2, 1,                                                                               \

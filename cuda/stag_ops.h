@@ -51,8 +51,9 @@ static inline size_t qk_stag_behind_bytes(const qk_lattice_t *lat, qk_prec_t pre
  * coordinate) and ahead ([1]): 3 of them, or 1 without long links. For QK_FULL out_parity those of
  * even input sites first, then the odd ones; sites by slice and face index, each face padded to a
  * multiple of 8. Not read where block[mu] is not 0.
- * red: [nrhs][2], the real part of (x, out) on this rank, and 0 or what rounding leaves of the
- * other part. Then c_x is not 0, c_y is 0, and x is not out.
+ * num, den: a step of conjugate gradients, out = y - ratio(num, den) (c_hop*hop + c_x*x), by real
+ * numbers [nrhs][2] on the device; c_y is then 1. A column whose ratio is 0, or mask, has y in out.
+ * red: [nrhs][2], |out|^2 on this rank, of out or what it was rounded from, + c_more more; and 0.
  * Work: 570 flop a site, 1146 with long links.
  */
 typedef struct qk_stag_args {
@@ -65,8 +66,11 @@ typedef struct qk_stag_args {
   qk_spinor_t in, x, y, out;
   qk_spinor_t ghost[4][2];
   qk_turns_t turns;
-  double *red;         /* NULL: not wanted */
-  const uint8_t *mask; /* device bytes [nrhs] for red alone; NULL for all ones */
+  const double *num, *den; /* NULL: c_y is all that y is multiplied by */
+  double *red;             /* NULL: not wanted */
+  const double *more;      /* [nrhs][2], real numbers; NULL: none */
+  double c_more;
+  const uint8_t *mask; /* device bytes [nrhs] for num and red; NULL for all ones */
 } qk_stag_args_t;
 
 /* Fills the send buffers that a neighbour reads as ghosts: the first `depth` slices of direction mu

@@ -50,8 +50,8 @@ static const char *stag_misfit(const qk_stag_args_t *a) {
   why = field_misfit(&a->out, nsites);
   if (why == NULL && a->c_x != 0) why = operand_misfit(&a->x, &a->out, nsites);
   if (why == NULL && a->c_y != 0) why = operand_misfit(&a->y, &a->out, nsites);
-  if (why == NULL && a->red != NULL && (a->c_x == 0 || a->c_y != 0 || a->x.data == a->out.data))
-    why = "red: without x, with y, or x is out";
+  if (why == NULL && a->num != NULL && (a->den == NULL || a->c_y != 1))
+    why = "num: without den, or c_y is not 1";
   if (why != NULL || a->c_hop == 0) return why;
   why = operand_misfit(&a->in, &a->out, nsites);
   if (why == NULL && a->in.data == a->out.data) why = "in: may not be out";

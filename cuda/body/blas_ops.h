@@ -152,7 +152,7 @@ struct op_CG_P : op_shape<2, 2, 0, 3, 1, 1> {
   QK_APPLY { f[0] = f[1] + k[0] * f[0]; }
 };
 
-struct op_CG_XP : op_shape<3, 3, 0, 7, 3, 2> {
+struct op_CG_XP : op_shape<3, 3, 1, 7, 3, 2> {
   QK_PREPARE {
     k[0] = ratio(c[0], c[1]);
     k[1] = ratio(c[2], c[0]);
@@ -160,6 +160,7 @@ struct op_CG_XP : op_shape<3, 3, 0, 7, 3, 2> {
   QK_APPLY {
     f[0] = f[0] + k[0] * f[1];
     f[1] = f[2] + k[1] * f[1];
+    r.norm2(0, f[1]);
   }
 };
 

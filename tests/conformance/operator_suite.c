@@ -213,26 +213,51 @@ static void check_neumann(run_t *r) {
   expect_close(r, y->v, want->v, r->forms, "y + (1 - Mhat) in - x");
 }
 
-/* The product that comes with Mhat. */
-static void check_dot(run_t *r) {
-  const qk_operator_ops_t *ops = r->op->ops;
-  if (!ops->apply_system_dot) return;
-  qk_field_t *in = system_noise(r, 18);
-  qk_field_t *want = take(r, r->op->system), *got = take(r, r->op->system);
-  scalars_t with, after, size;
-  void *red = NULL;
-  const size_t bytes = (size_t)in->v.nrhs * 2 * sizeof(double);
-  OK(r->dev->ops->alloc(r->dev->ctx, bytes, &red));
-  OK(ops->apply_system_dot(r->op, got, in, NULL, red));
-  OK(r->dev->ops->copy(r->dev->ctx, with, red, bytes, QK_COPY_TO_HOST, 0));
-  OK(r->dev->ops->queue_sync(r->dev->ctx, 0));
-  r->dev->ops->free(r->dev->ctx, red);
-  OK(ops->apply_system(r->op, want, in, false, NULL));
-  reduce(r, QK_BLAS_CDOT, in->v, want->v, after);
-  reduce(r, QK_BLAS_NORM2, want->v, want->v, size);
-  for (int i = 0; i < r->nrhs; i++)
-    expect(r, fabs(with[i][0] - after[i][0]) / size[i][0], r->forms, "(in, Mhat in)", i);
-  expect_close(r, got->v, want->v, r->forms, "Mhat with its product");
+/* Scalars of right-hand sides on the device: |p|^2, twice that, (p, Mhat p), |r|^2. */
+enum { HALVES_PP, HALVES_TWICE, HALVES_PQ, HALVES_RR, HALVES_SCALARS };
+
+/* ap = A p and step -= 1/2 Mhat p; what was summed. */
+static void run_halves(run_t *r, const qk_field_t *p, qk_field_t *ap, qk_field_t *step,
+                       const scalars_t pp, scalars_t sums[HALVES_SCALARS]) {
+  const qk_ops_t *ops = r->dev->ops;
+  double *at[HALVES_SCALARS];
+  void *room = NULL;
+  memset(sums, 0, HALVES_SCALARS * sizeof *sums);
+  for (int i = 0; i < r->nrhs; i++) {
+    sums[HALVES_PP][i][0] = pp[i][0];
+    sums[HALVES_TWICE][i][0] = 2 * pp[i][0];
+  }
+  OK(ops->alloc(r->dev->ctx, HALVES_SCALARS * sizeof *sums, &room));
+  for (int k = 0; k < HALVES_SCALARS; k++) at[k] = (double *)room + k * 2 * QK_COLUMNS_MAX;
+  OK(ops->copy(r->dev->ctx, room, sums, HALVES_SCALARS * sizeof *sums, QK_COPY_TO_DEVICE, 0));
+  OK(r->op->ops->half_system(r->op, ap, p, at[HALVES_PP], NULL, at[HALVES_PQ]));
+  const qk_ratio_t ratio = {at[HALVES_PP], at[HALVES_TWICE]};
+  OK(r->op->ops->step_system(r->op, step, p, ap, &ratio, NULL, at[HALVES_RR]));
+  OK(ops->copy(r->dev->ctx, sums, room, HALVES_SCALARS * sizeof *sums, QK_COPY_TO_HOST, 0));
+  OK(ops->queue_sync(r->dev->ctx, 0));
+  ops->free(r->dev->ctx, room);
+}
+
+/* An iteration of CG by the halves of Mhat, beside Mhat itself. */
+static void check_halves(run_t *r) {
+  if (!r->op->ops->half_system) return;
+  const qk_subset_t others = r->op->system == QK_EVEN ? QK_ODD : QK_EVEN;
+  qk_field_t *p = system_noise(r, 18), *r_old = system_noise(r, 19), *ap = take(r, others);
+  qk_field_t *mp = take(r, r->op->system), *got = take(r, r->op->system);
+  scalars_t pp, product, rr, sums[HALVES_SCALARS];
+  reduce(r, QK_BLAS_NORM2, p->v, p->v, pp);
+  OK(r->op->ops->apply_system(r->op, mp, p, false, NULL));
+  reduce(r, QK_BLAS_CDOT, p->v, mp->v, product);
+  copy(r, got->v, r_old->v);
+  run_halves(r, p, ap, got, pp, sums);
+  reduce(r, QK_BLAS_NORM2, got->v, got->v, rr);
+  for (int i = 0; i < r->nrhs; i++) {
+    const double pq = product[i][0], norm2 = rr[i][0];
+    expect(r, fabs(sums[HALVES_PQ][i][0] - pq) / pq, 4 * r->forms, "(p, Mhat p)", i);
+    expect(r, fabs(sums[HALVES_RR][i][0] - norm2) / norm2, 4 * r->forms, "|r|^2", i);
+  }
+  xpay(r, mp->v, r_old->v, -0.5);
+  expect_close(r, got->v, mp->v, r->forms, "r - Mhat p / 2");
 }
 
 static void apply_either(run_t *r, bool system, qk_field_t *out, qk_field_t *in, bool dagger) {
@@ -540,7 +565,7 @@ void operator_suite_parts(const subject_t *s, qk_prec_t prec, int nrhs) {
 void operator_suite(const subject_t *s) {
   static const int nrhs[] = {1, 5, 8, 12};
   static check_fn *const check[] = {check_linear, check_even_odd, check_residual, check_neumann,
-                                    check_dot,    check_adjoint,  check_declared, check_fused,
+                                    check_halves, check_adjoint,  check_declared, check_fused,
                                     check_parts,  check_hop,      check_relax,    check_blocks,
                                     check_alone,  check_flavours, check_refusals, check_counts};
   for (int p = 0; p < 3; p++)

@@ -192,6 +192,7 @@ static void plain_step(qk_blas_op_t op, double complex *f, const double complex 
   case QK_BLAS_CG_XP:
     f[0] += quotient(c[0], c[1]) * f[1];
     f[1] = f[2] + quotient(c[2], c[0]) * f[1];
+    red[0] += conj(f[1]) * f[1];
     break;
   case QK_BLAS_CG_P:
     f[0] = f[1] + quotient(c[0], c[1]) * f[0];

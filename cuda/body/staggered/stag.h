@@ -14,6 +14,18 @@ namespace QK_NS {
 
 template <class R> struct stag_numbers { R c_hop, c_x, c_y; };
 
+/* What the sum of a column is multiplied by before it is added to y. */
+QK_ANY double stag_factor(const qk_stag_args_t &a, int rhs) {
+  if (rhs >= a.out.nrhs || (a.mask != NULL && a.mask[rhs] == 0)) return 0;
+  const double den = a.den[2 * rhs], ratio = den != 0 ? a.num[2 * rhs] / den : 0;
+  return ratio - ratio == 0 ? -ratio : 0;
+}
+
+/* y + k sum, where k is 0 whatever the sum is. */
+template <class L, class K> QK_HD L stag_stepped(const L &y, K k, const L &sum) {
+  return k == 0 ? y : y + k * sum;
+}
+
 enum stag_mode {
   STAG_WHOLE, /* no direction is split */
   STAG_SPLIT,
@@ -97,27 +109,37 @@ struct stag_body {
     }
   }
 
-  /* product: the real part of (f, sum) then. */
-  QK_PART void add_own(const qk_spinor_t &f, R c, L (*sum)[colour_reals],
-                       L *product = nullptr) const {
-    L psi[N][colour_reals];
-    scale_of<S> scale[N];
+  QK_HD void load_own(const qk_spinor_t &f, L (*psi)[colour_reals], scale_of<S> *scale) const {
     QK_UNROLL
     for (int n = 0; n < N; n += PAIRS ? 2 : 1)
       if constexpr (PAIRS)
         at[n].template own_two_colours<S>(spinor_of<S>(f), base(parity), psi + n, scale + n);
       else
         at[n].template own_colours<S>(spinor_of<S>(f), base(parity), psi[n], scale[n]);
+  }
+
+  QK_PART void add_own(const qk_spinor_t &f, R c, L (*sum)[colour_reals]) const {
+    L psi[N][colour_reals];
+    scale_of<S> scale[N];
+    load_own(f, psi, scale);
     QK_UNROLL
     for (int n = 0; n < N; n++) {
       const auto k = scale[n] * c;
       QK_UNROLL
       for (int i = 0; i < 6; i++) sum[n][i] = sum[n][i] + k * psi[n][i];
-      if (product == nullptr) continue;
-      product[n] = L{};
+    }
+  }
+
+  /* sum = y + factor sum; rhs_of(n): the column of lane n. */
+  template <class F> QK_PART void step(const F &rhs_of, L (*sum)[colour_reals]) const {
+    L psi[N][colour_reals];
+    scale_of<S> scale[N];
+    load_own(a.y, psi, scale);
+    QK_UNROLL
+    for (int n = 0; n < N; n++) {
+      const R k = (R)stag_factor(a, rhs_of(n));
       QK_UNROLL
-      for (int i = 0; i < 6; i++) product[n] = product[n] + psi[n][i] * sum[n][i];
-      product[n] = product[n] * scale[n];
+      for (int i = 0; i < 6; i++) sum[n][i] = stag_stepped(scale[n] * psi[n][i], k, sum[n][i]);
     }
   }
 
@@ -126,8 +148,8 @@ struct stag_body {
     for (int i = 0; i < colour_reals; i++) sum[i] = L{};
   }
 
-  /* product: [N], of x and what is stored, before it is rounded; where c_x is not 0. */
-  QK_HD void run(L *product = nullptr) const {
+  /* found(sum): what will be stored, before it is rounded. */
+  template <class F, class G> QK_HD void run(const F &rhs_of, const G &found) const {
     L sum[N][colour_reals];
     QK_UNROLL
     for (int n = 0; n < N; n++) clear(sum[n]);
@@ -137,8 +159,12 @@ struct stag_body {
       hops<2>(sum);
       hops<3>(sum);
     }
-    if (num.c_x != 0) add_own(a.x, num.c_x, sum, product);
-    if (num.c_y != 0) add_own(a.y, num.c_y, sum);
+    if (num.c_x != 0) add_own(a.x, num.c_x, sum);
+    if (a.num != NULL)
+      step(rhs_of, sum);
+    else if (num.c_y != 0)
+      add_own(a.y, num.c_y, sum);
+    found(sum);
     QK_UNROLL
     for (int n = 0; n < N; n += PAIRS ? 2 : 1)
       if constexpr (PAIRS)

@@ -78,6 +78,16 @@ template <class S, bool LONG> struct stag_rows {
     for (int i = 0; i < 3; i++) sum[i] = sum[i] + k * psi[i];
   }
 
+  /* rows = y + factor rows. */
+  QK_PART void step(lanes<R> *rows) const {
+    lanes<R> y[colour_reals], k;
+    scale_of<S> scale;
+    at.template own_colours<S>(spinor_of<S>(a.y), base(parity), y, scale);
+    for (int l = 0; l < QK_TILE; l++) k[l] = (R)stag_factor(a, (int)at.first + l);
+    QK_UNROLL
+    for (int c = 0; c < colour_reals; c++) rows[c] = scale * y[c] + lanes_kept(k, k * rows[c]);
+  }
+
   QK_HD void run() const {
     Z sum[QK_COLOUR_COMPONENTS];
     QK_UNROLL
@@ -89,10 +99,11 @@ template <class S, bool LONG> struct stag_rows {
       hops<3>(sum);
     }
     if (num.c_x != 0) add_own(a.x, num.c_x, sum);
-    if (num.c_y != 0) add_own(a.y, num.c_y, sum);
+    if (num.c_y != 0 && a.num == NULL) add_own(a.y, num.c_y, sum);
     lanes<R> rows[colour_reals];
     QK_UNROLL
     for (int c = 0; c < QK_COLOUR_COMPONENTS; c++) to_rows(sum[c], rows + 2 * c);
+    if (a.num != NULL) step(rows);
     at.template put_colours<S>(spinor_of<S>(a.out), base(parity), rows);
   }
 };

@@ -28,7 +28,8 @@ template <class S, bool LONG> void stag_as(const qk_stag_args_t &a) {
   for (int n = 0; n < w.nwork; n += QK_TILE) {
     stag_eight at;
     for (int l = 0; l < QK_TILE; l++) at.at[l] = site_at(a.lat, w, n + l);
-    stag_body<stag_eight, S, LONG, STAG_MASKED>{a, num, &at, at.at[0].parity}.run();
+    stag_body<stag_eight, S, LONG, STAG_MASKED>{a, num, &at, at.at[0].parity}.run(
+        [](int) { return 0; }, [](const auto &) {});
   }
 }
 
@@ -52,6 +53,19 @@ template <class S> void pack_face(const qk_stag_pack_args_t &a, int mu, int ahea
   }
 }
 
+/* red, by a pass over out. */
+qk_status_t sum_squares(qk_ops_ctx_t *ctx, const qk_stag_args_t &a) {
+  qk_blas_args_t norm2 = {};
+  norm2.op = QK_BLAS_NORM2;
+  norm2.f[0] = a.out;
+  norm2.mask = a.mask;
+  norm2.red = a.red;
+  const qk_status_t status = blas(ctx, &norm2);
+  for (int rhs = 0; status == QK_OK && a.more != NULL && rhs < a.out.nrhs; rhs++)
+    if (a.mask == NULL || a.mask[rhs] != 0) a.red[2 * rhs] += a.c_more * a.more[2 * rhs];
+  return status;
+}
+
 } // namespace
 
 qk_status_t stag(qk_ops_ctx_t *ctx, const qk_stag_args_t *args) {
@@ -64,14 +78,7 @@ qk_status_t stag(qk_ops_ctx_t *ctx, const qk_stag_args_t *args) {
     else
       stag_as<S, false>(*args);
   });
-  if (args->red == NULL) return QK_OK;
-  qk_blas_args_t dot = {};
-  dot.op = QK_BLAS_CDOT;
-  dot.f[0] = args->x;
-  dot.f[1] = args->out;
-  dot.mask = args->mask;
-  dot.red = args->red;
-  return blas(ctx, &dot);
+  return args->red != NULL ? sum_squares(ctx, *args) : QK_OK;
 }
 
 qk_status_t stag_pack(qk_ops_ctx_t *ctx, const qk_stag_pack_args_t *args) {

@@ -3,8 +3,8 @@
  * instantiates it for its type. The arguments have been checked (stag_args.h). A thread has one
  * lane (place.cuh), or several of one site.
  *
- * Products (x, out) of a site are made in the arithmetic of S, those of sites added in double: a
- * block of threads leaves a sum for each column in its order, a second kernel adds these.
+ * |out|^2 is added in double: a block of threads leaves a sum for each column in its order, a second
+ * kernel adds these.
  */
 #ifndef QK_CUDA_GPU_STAG_CUH
 #define QK_CUDA_GPU_STAG_CUH
@@ -44,7 +44,8 @@ template <class S> struct stag_job {
   stag_numbers<real<S>> num;
   tiled_walk sites;
   thread_layout threads;
-  double *partial; /* [column][block]; NULL: no products wanted */
+  double *partial; /* [column][block]; NULL: no sums wanted */
+  int stride;      /* how far apart threads of a warp are that have the same columns */
 };
 
 struct stag_pack_job {
@@ -52,35 +53,58 @@ struct stag_pack_job {
   thread_layout threads;
 };
 
-/* Columns of which threads of a block that have the same one are this far apart. */
-template <int N> constexpr int stag_stride = N > 1 ? stag_team : 1;
+/* Columns that a block of threads can add. */
+constexpr int stag_most_sums = 32;
 
-/* Of blocks with all columns of their sites. All threads of a block must come here. */
-template <class S, int N>
-__device__ void stag_leave(const real<S> *product, bool exists, double *partial) {
-  constexpr int warps = stag_threads<S, N> / 32, stride = stag_stride<N>, columns = stride * N;
-  __shared__ double share[warps][columns];
+/* First of the columns of thread k of a site. */
+template <int N> QK_ANY int stag_first(int k) {
+  return N == 1 ? k : k / stag_team * (stag_team * N);
+}
+template <class S, int N> QK_ANY int stag_column_of(int k, int n) {
+  return stag_first<N>(k) + (N == 1 ? 0 : stag_column<S, N>(k % stag_team, n));
+}
+
+/* All threads of a block must come here. */
+template <class S, int N> __device__ void stag_leave(const double *sum, const stag_job<S> &job) {
+  constexpr int warps = stag_threads<S, N> / 32;
+  __shared__ double share[warps][stag_most_sums];
   const int lane = (int)threadIdx.x % 32;
   QK_UNROLL
   for (int n = 0; n < N; n++) {
-    double v = exists ? (double)product[n] : 0;
-    QK_UNROLL
-    for (int far = stride; far < 32; far *= 2) v += __shfl_xor_sync(0xffffffffu, v, far);
-    if (lane < stride) share[threadIdx.x / 32][stag_column<S, N>(lane, n)] = v;
+    double v = sum[n];
+    for (int far = job.stride; far < 32; far *= 2) v += __shfl_xor_sync(0xffffffffu, v, far);
+    if (lane < job.stride) share[threadIdx.x / 32][stag_column_of<S, N>(lane, n)] = v;
   }
   __syncthreads();
-  if (threadIdx.x >= columns) return;
-  double sum = 0;
-  for (int w = 0; w < warps; w++) sum += share[w][threadIdx.x];
-  partial[(int64_t)threadIdx.x * gridDim.x + blockIdx.x] = sum;
+  if ((int)threadIdx.x >= job.stride * N) return;
+  double all = 0;
+  for (int w = 0; w < warps; w++) all += share[w][threadIdx.x];
+  job.partial[(int64_t)threadIdx.x * gridDim.x + blockIdx.x] = all;
+}
+
+/* Where the sums of columns go. */
+struct stag_sums {
+  const uint8_t *mask;
+  const double *more;
+  double c_more, *red;
+
+  __device__ bool wants(int rhs) const { return mask == nullptr || mask[rhs] != 0; }
+  __device__ void put(int rhs, double sum) const {
+    red[2 * rhs] = more != nullptr ? sum + c_more * more[2 * rhs] : sum;
+    red[2 * rhs + 1] = 0;
+  }
+};
+
+inline stag_sums stag_sums_of(const qk_stag_args_t &a) {
+  return {a.mask, a.more, a.c_more, a.red};
 }
 
 /* Column blockIdx.x. */
 constexpr int stag_add_threads = 1024;
 inline __global__ void __launch_bounds__(stag_add_threads)
-    stag_add_kernel(const double *partial, int blocks, const uint8_t *mask, double *red) {
+    stag_add_kernel(const double *partial, int blocks, const stag_sums to) {
   __shared__ double share[stag_add_threads];
-  if (mask != nullptr && mask[blockIdx.x] == 0) return;
+  if (!to.wants((int)blockIdx.x)) return;
   const double *p = partial + (int64_t)blockIdx.x * blocks;
   double sum = 0;
 #pragma unroll 8
@@ -90,9 +114,12 @@ inline __global__ void __launch_bounds__(stag_add_threads)
     __syncthreads();
     if (threadIdx.x < n) share[threadIdx.x] += share[threadIdx.x + n];
   }
-  if (threadIdx.x > 0) return;
-  red[2 * blockIdx.x] = share[0];
-  red[2 * blockIdx.x + 1] = 0;
+  if (threadIdx.x == 0) to.put((int)blockIdx.x, share[0]);
+}
+
+/* Column blockIdx.x, of which the rest stands in red. */
+inline __global__ void stag_more_kernel(const stag_sums to) {
+  if (to.wants((int)blockIdx.x)) to.put((int)blockIdx.x, to.red[2 * blockIdx.x]);
 }
 
 template <class S, bool LONG, stag_mode MODE, int N>
@@ -103,19 +130,25 @@ __global__ void __launch_bounds__(stag_threads<S, N>,
   const bool exists = p.n < job.sites.nwork;
   if (!exists && job.partial == nullptr) return;
   const site_pos here = site_in(job.a.lat, job.sites, exists ? p.n : 0);
-  const int column = p.tile * QK_TILE + p.lane, k = N == 1 ? 0 : column % stag_team;
-  const int first = (column - k) * N;
+  const int k = p.tile * QK_TILE + p.lane;
   stag_one at[N];
   QK_UNROLL
   for (int n = 0; n < N; n++) {
-    const int c = first + stag_column<S, N>(k, n);
+    const int c = stag_column_of<S, N>(k, n);
     at[n] = stag_one::with_lane(here, job.a.out.ntile, c / QK_TILE, c % QK_TILE);
   }
-  real<S> product[N] = {};
+  double squares[N] = {};
+  const auto rhs_of = [&](int n) { return (int)at[n].first; };
+  const auto add_squares = [&](const real<S>(*sum)[colour_reals]) {
+    if (job.partial == nullptr) return;
+    QK_UNROLL
+    for (int n = 0; n < N; n++) QK_UNROLL
+    for (int i = 0; i < colour_reals; i++) squares[n] += (double)sum[n][i] * (double)sum[n][i];
+  };
   if (exists)
     stag_body<stag_one, S, LONG, MODE, N, stag_pairs<S, N>>{job.a, job.num, at, here.parity}.run(
-        product);
-  if (job.partial != nullptr) stag_leave<S, N>(product, exists, job.partial);
+        rhs_of, add_squares);
+  if (job.partial != nullptr) stag_leave<S, N>(squares, job);
 }
 
 /* blockIdx.y: 2 * mu + ahead */
@@ -144,23 +177,28 @@ inline tiled_walk stag_walk(const qk_stag_args_t &a) {
   return w;
 }
 
-/* Whether blocks have all columns of their sites, and there is room for their sums. */
-template <int N> bool stag_sums(const qk_stag_args_t &a, unsigned blocks) {
+/* stag_job.stride; 0: threads with the same columns are not the same distance apart in all warps,
+ * there are too many columns, or there is no room for their sums. */
+template <int N>
+int stag_stride(const qk_stag_args_t &a, const thread_layout &threads, unsigned blocks) {
   constexpr int64_t room =
       (int64_t)QK_GPU_MULTI * (QK_MAX_RHS / QK_TILE) * QK_GPU_BLOCKS * QK_TILE * 2;
-  const int columns = stag_stride<N> * N;
-  return (N > 1 ? a.out.nrhs == columns : a.out.ntile == 0) && (int64_t)blocks * columns <= room;
+  const int columns = a.out.ntile == 0 ? 1 : a.out.nrhs, stride = columns / N;
+  const bool apart = 32 % stride == 0 && (int)threads.teams.d << threads.log == stride;
+  return apart && columns <= stag_most_sums && (int64_t)blocks * columns <= room ? stride : 0;
 }
 
-/* (x, out) by a pass of its own. */
-inline qk_status_t stag_dot(qk_ops_ctx_t *ctx, const qk_stag_args_t &a) {
-  qk_blas_args_t dot = {};
-  dot.op = QK_BLAS_CDOT;
-  dot.f[0] = a.x;
-  dot.f[1] = a.out;
-  dot.mask = a.mask;
-  dot.red = a.red;
-  return blas(ctx, &dot);
+/* |out|^2 by a pass of its own. */
+inline qk_status_t stag_norm2(qk_ops_ctx_t *ctx, const qk_stag_args_t &a) {
+  qk_blas_args_t norm2 = {};
+  norm2.op = QK_BLAS_NORM2;
+  norm2.f[0] = a.out;
+  norm2.mask = a.mask;
+  norm2.red = a.red;
+  const qk_status_t status = blas(ctx, &norm2);
+  if (status != QK_OK || a.more == nullptr) return status;
+  stag_more_kernel<<<a.out.nrhs, 1, 0, qk_gpu(ctx)->stream[0]>>>(stag_sums_of(a));
+  return qk_gpu_launched(ctx, "stag, sums");
 }
 
 template <class S, bool LONG, stag_mode MODE, int N>
@@ -168,17 +206,17 @@ qk_status_t stag_start(qk_ops_ctx_t *ctx, const qk_stag_args_t &a, const tiled_w
   const thread_layout threads = N == 1 ? layout_of(a.out, sites.nwork)
                                        : thread_layout{divider_by(a.out.nrhs / (stag_team * N)), 2};
   const unsigned blocks = blocks_for(sites.nwork, threads, stag_threads<S, N>);
-  const bool sums = a.red != nullptr && stag_sums<N>(a, blocks);
-  const stag_job<S> job = {a, stag_numbers_of<real<S>>(a), sites, threads,
-                           sums ? qk_gpu(ctx)->partial : nullptr};
+  const int stride = a.red != nullptr ? stag_stride<N>(a, threads, blocks) : 0;
+  double *partial = stride > 0 ? qk_gpu(ctx)->partial : nullptr;
+  const stag_job<S> job = {a, stag_numbers_of<real<S>>(a), sites, threads, partial, stride};
   cudaStream_t stream = qk_gpu(ctx)->stream[0];
   stag_kernel<S, LONG, MODE, N><<<blocks, stag_threads<S, N>, 0, stream>>>(job);
   const qk_status_t status = qk_gpu_launched(ctx, "stag");
   if (status != QK_OK || a.red == nullptr) return status;
-  if (!sums) return stag_dot(ctx, a);
-  stag_add_kernel<<<stag_stride<N> * N, stag_add_threads, 0, stream>>>(job.partial, (int)blocks,
-                                                                       a.mask, a.red);
-  return qk_gpu_launched(ctx, "stag, products");
+  if (partial == nullptr) return stag_norm2(ctx, a);
+  stag_add_kernel<<<stride * N, stag_add_threads, 0, stream>>>(partial, (int)blocks,
+                                                               stag_sums_of(a));
+  return qk_gpu_launched(ctx, "stag, sums");
 }
 
 /* Double has registers for two at most; in half four were slower (docs/performance.md). */

@@ -196,28 +196,46 @@ static qk_status_t eo_apply_system(qk_operator_t *op, qk_field_t *out, const qk_
   return qk_dev_status(op->dev);
 }
 
-/* Of a stencil the second pass sums the product. */
-static qk_status_t eo_apply_system_dot(qk_operator_t *op, qk_field_t *out, const qk_field_t *in,
+/* ap and the field p of the system. */
+static bool fit_halves(const eo_t *e, const qk_field_t *ap, const qk_field_t *p) {
+  return alike(e, p, p, QK_EVEN) && alike(e, ap, ap, QK_ODD) && ap->v.prec == p->v.prec &&
+         ap->v.nrhs == p->v.nrhs;
+}
+
+/* Of a stencil T is a number and hop^+ = -hop: A = 1/2 T^-1 hop from even to odd sites. */
+static qk_status_t stencil_half_system(qk_operator_t *op, qk_field_t *ap, const qk_field_t *p,
+                                       const double *pp, const uint8_t *mask, double *red) {
+  eo_t *e = (eo_t *)op;
+  if (!fit_halves(e, ap, p)) return QK_BAD_ARGUMENT;
+  const qk_eo_pass_t pass = {.diag_on_sum = true,
+                             .inverse = true,
+                             .c_hop = 0.5,
+                             .more = pp,
+                             .c_more = 1,
+                             .red = red,
+                             .mask = mask};
+  op->applications[p->v.prec]++;
+  qk_eo_pass(op, &pass, ap->v, p->v);
+  return qk_dev_status(op->dev);
+}
+
+static qk_status_t stencil_step_system(qk_operator_t *op, qk_field_t *r, const qk_field_t *p,
+                                       const qk_field_t *ap, const qk_ratio_t *ratio,
                                        const uint8_t *mask, double *red) {
   eo_t *e = (eo_t *)op;
-  if (!e->parts.stencil) {
-    const qk_status_t status = eo_apply_system(op, out, in, false, NULL);
-    if (status) return status;
-    qk_dev_blas(op->dev, QK_BLAS_CDOT,
-                (qk_blas_args_t){.f = {in->v, out->v}, .mask = mask, .red = red});
-    return qk_dev_status(op->dev);
-  }
-  if (!fits(e, out, in, QK_EVEN)) return QK_BAD_ARGUMENT;
-  const qk_eo_pass_t first = {.diag_on_sum = true, .inverse = true, .c_hop = 1};
-  const qk_eo_pass_t second = {.diag_on_sum = true,
-                               .inverse = true,
-                               .c_hop = -0.25,
-                               .c_x = 1,
-                               .x = in->v,
-                               .red = red,
-                               .mask = mask};
-  op->applications[in->v.prec]++;
-  two_passes(e, &first, &second, out->v, in->v);
+  if (!fit_halves(e, ap, p) || !fits(e, r, p, QK_EVEN)) return QK_BAD_ARGUMENT;
+  const qk_eo_pass_t pass = {.diag_on_sum = true,
+                             .inverse = true,
+                             .c_hop = -0.5,
+                             .c_x = 1,
+                             .x = p->v,
+                             .c_y = 1,
+                             .y = r->v,
+                             .num = ratio->num,
+                             .den = ratio->den,
+                             .red = red,
+                             .mask = mask};
+  qk_eo_pass(op, &pass, r->v, ap->v);
   return qk_dev_status(op->dev);
 }
 
@@ -502,23 +520,16 @@ static void eo_destroy(qk_operator_t *op) {
   qk_free(e);
 }
 
-static const qk_operator_ops_t eo_ops = {.apply = eo_apply,
-                                         .apply_system = eo_apply_system,
-                                         .apply_system_dot = eo_apply_system_dot,
-                                         .prepare = eo_prepare,
-                                         .reconstruct = eo_reconstruct,
-                                         .residual_system = eo_residual_system,
-                                         .each = eo_each,
-                                         .relax = eo_relax,
-                                         .neumann = eo_neumann,
-                                         .apply_blocks = eo_apply_blocks,
-                                         .hop_forward = eo_hop_forward,
-                                         .hop_backward = eo_hop_backward,
-                                         .hop = eo_hop,
-                                         .diag = eo_diag,
-                                         .keep_local = eo_keep_local,
-                                         .rest_double = eo_rest_double,
-                                         .destroy = eo_destroy};
+#define EO_OPS                                                                                     \
+  .apply = eo_apply, .apply_system = eo_apply_system, .prepare = eo_prepare,                       \
+  .reconstruct = eo_reconstruct, .residual_system = eo_residual_system, .each = eo_each,           \
+  .relax = eo_relax, .neumann = eo_neumann, .apply_blocks = eo_apply_blocks,                       \
+  .hop_forward = eo_hop_forward, .hop_backward = eo_hop_backward, .hop = eo_hop, .diag = eo_diag,  \
+  .keep_local = eo_keep_local, .rest_double = eo_rest_double, .destroy = eo_destroy
+
+static const qk_operator_ops_t eo_ops = {EO_OPS};
+static const qk_operator_ops_t stencil_ops = {EO_OPS, .half_system = stencil_half_system,
+                                              .step_system = stencil_step_system};
 
 qk_status_t qk_eo_create(const qk_device_t *dev, qk_work_t *work, const qk_operator_t *description,
                          qk_eo_parts_t *parts, qk_operator_t **op, qk_err_t *err) {
@@ -529,7 +540,7 @@ qk_status_t qk_eo_create(const qk_device_t *dev, qk_work_t *work, const qk_opera
   }
   const qk_eo_stencil_t *stencil = parts->stencil;
   const int hop = stencil ? stencil->flops : HOP_FLOPS, reals = stencil ? 6 : 24;
-  e->op = (qk_operator_t){.ops = &eo_ops,
+  e->op = (qk_operator_t){.ops = stencil ? &stencil_ops : &eo_ops,
                           .action = description->action,
                           .system = QK_EVEN,
                           .adjoint = description->adjoint,

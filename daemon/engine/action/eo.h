@@ -65,7 +65,8 @@ struct qk_eo_pass {
   double c_hop, c_z, c_x, c_y;
   qk_spinor_t z, x, y;
   /* Of a stencil alone: as in qk_stag_args_t. */
-  double *red;
+  const double *num, *den, *more;
+  double c_more, *red;
   const uint8_t *mask;
 };
 

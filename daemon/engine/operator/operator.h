@@ -28,6 +28,11 @@
 
 typedef struct qk_operator qk_operator_t;
 
+/* A quotient for each right-hand side of a block: scalars on the device (lattice/scalars.h). */
+typedef struct qk_ratio {
+  const double *num, *den;
+} qk_ratio_t;
+
 /* What is summed of a solution of domain wall fermions (docs/physics.md). */
 typedef enum qk_wall_sum {
   QK_WALL_QUARK,    /* |q|^2 */
@@ -58,10 +63,18 @@ typedef struct qk_operator_ops {
    * without dagger and x. */
   qk_status_t (*apply_system)(qk_operator_t *op, qk_field_t *out, const qk_field_t *in, bool dagger,
                               const qk_field_t *x);
-  /* out = Mhat in, and red[nrhs][2] = (Re (in, out), what rounding leaves of the imaginary part) of
-   * this rank, for right-hand sides of the mask (device.h). NULL: not of this operator. */
-  qk_status_t (*apply_system_dot)(qk_operator_t *op, qk_field_t *out, const qk_field_t *in,
-                                  const uint8_t *mask, double *red);
+  /* Of an operator with Mhat = 1 + A^+ A, A leading from the sites of the system to the others: an
+   * iteration of conjugate gradients without a field for Mhat p. `ap` is of those other sites; red:
+   * [nrhs][2], of this rank, for right-hand sides of the mask (device.h). NULL: not of this
+   * operator.
+   *   half_system  ap = A p, red = pp + |ap|^2, which is (p, Mhat p) if pp is |p|^2
+   *   step_system  r -= ratio(num, den) (p + A^+ ap), red = |r|^2; of others r stays
+   * (cuda/ops.h: ratio). */
+  qk_status_t (*half_system)(qk_operator_t *op, qk_field_t *ap, const qk_field_t *p,
+                             const double *pp, const uint8_t *mask, double *red);
+  qk_status_t (*step_system)(qk_operator_t *op, qk_field_t *r, const qk_field_t *p,
+                             const qk_field_t *ap, const qk_ratio_t *ratio, const uint8_t *mask,
+                             double *red);
   /* Right-hand side of the system: out = T_ee^-1 (b_e - M_eo T_oo^-1 b_o); b full. */
   qk_status_t (*prepare)(qk_operator_t *op, qk_field_t *out, const qk_field_t *b);
   /* x = (xs, T_oo^-1 (b_o - M_oe xs)), xs the solution of the system; x, b full. xs may be that

@@ -117,7 +117,7 @@ static qk_subset_t system_of(const qk_plan_input_t *in) {
 /* Fields of the system that a method keeps, beside r and xi. */
 static int64_t method_bytes(const qk_plan_input_t *in, const qk_geom_t *geom, int nslot) {
   const int64_t inner = field(geom, in->inner, nslot, system_of(in));
-  if (plain_cg(in)) return 2 * inner;
+  if (plain_cg(in)) return (in->action->adjoint == QK_ADJOINT_ANTI ? 1 : 2) * inner;
   if (in->method != QK_SOLVER_GCR) return (in->method == QK_SOLVER_CG ? 3 : 4) * inner;
   return 2 * in->gcr_keep * inner;
 }

@@ -213,7 +213,8 @@ typedef struct shape {
   bool single_rhs;
 } shape_t;
 
-static const shape_t shapes[] = {{1, true}, {1, false}, {8, false}, {11, false}, {16, false}};
+static const shape_t shapes[] = {{1, true},   {1, false},  {4, false}, {8, false},
+                                 {11, false}, {16, false}, {32, false}};
 
 /* in, x, y, out */
 typedef struct fields {
@@ -360,70 +361,121 @@ Test(stag, leaves_hops_out) {
   }
 }
 
-/* Re (x, out) as the fields have it; -1 where the mask keeps what was there. */
-static void expect_products(const world_t *w, const fields_t *s, const double *red,
-                            const uint8_t *mask) {
-  const kit_t *kit = &w->kit;
-  double complex *x = kit_vector(kit), *out = kit_vector(kit);
-  for (int rhs = 0; rhs < s->shape.nrhs; rhs++) {
-    if (!mask[rhs]) {
-      cr_expect_eq(red[2 * rhs], -1, "%d rhs: %d is masked", s->shape.nrhs, rhs);
-      continue;
-    }
-    double want = 0, size = 0;
-    kit_export(kit, &s->f[1].v, rhs, x);
-    kit_export(kit, &s->f[3].v, rhs, out);
-    for (size_t i = 0; i < kit_components(kit); i++) {
-      want += creal(conj(x[i]) * out[i]);
-      size += cabs(x[i]) * cabs(out[i]);
-    }
-    cr_expect(fabs(red[2 * rhs] - want) <= kit_tolerance(s->prec, 18) * size,
-              "prec %d, %d rhs: product %d is %.17g, not %.17g", (int)s->prec, s->shape.nrhs, rhs,
-              red[2 * rhs], want);
-  }
-  free(x);
-  free(out);
+/* Scalars on the device, [][QK_MAX_RHS][2]: what sums are added to, and the two parts of a ratio. */
+enum { MORE, NUM, DEN, RED, SCALARS };
+
+typedef struct scalars {
+  double host[SCALARS][2 * QK_MAX_RHS];
+  uint8_t mask[QK_MAX_RHS];
+  double *at;
+  uint8_t *on;
+} scalars_t;
+
+static double *scalar(const scalars_t *c, int k) {
+  return c->at + (ptrdiff_t)k * 2 * QK_MAX_RHS;
 }
 
-static void check_products(const world_t *w, qk_prec_t prec, shape_t shape,
-                           const qk_stag_links_t *links) {
-  const kit_t *kit = &w->kit;
-  fields_t s = make_fields(kit, prec, shape);
-  double red[2 * QK_MAX_RHS];
-  uint8_t mask[QK_MAX_RHS];
-  for (int i = 0; i < 2 * QK_MAX_RHS; i++) red[i] = -1;
-  for (int i = 0; i < QK_MAX_RHS; i++) mask[i] = i % 3 != 1;
-  double *there = kit_alloc(kit, sizeof red);
-  uint8_t *on = kit_alloc(kit, sizeof mask);
+/* Of some columns the ratio is 0. */
+static void put_scalars(const kit_t *kit, scalars_t *c) {
   const qk_copy_t up = QK_COPY_TO_DEVICE;
-  kit_must(kit, kit->ops->copy(kit->ctx, there, red, sizeof red, up, 0), "copy");
-  kit_must(kit, kit->ops->copy(kit->ctx, on, mask, sizeof mask, up, 0), "copy");
+  for (int i = 0; i < QK_MAX_RHS; i++) {
+    c->mask[i] = i % 3 != 1;
+    c->host[MORE][2 * i] = 100 + i;
+    c->host[NUM][2 * i] = 0.2 * (i + 1);
+    c->host[DEN][2 * i] = i % 8 == 3 ? 0 : 0.7 + i % 2;
+    c->host[RED][2 * i] = -1;
+    for (int k = 0; k < SCALARS; k++) c->host[k][2 * i + 1] = 0;
+  }
+  c->at = kit_alloc(kit, sizeof c->host);
+  c->on = kit_alloc(kit, sizeof c->mask);
+  kit_must(kit, kit->ops->copy(kit->ctx, c->at, c->host, sizeof c->host, up, 0), "copy");
+  kit_must(kit, kit->ops->copy(kit->ctx, c->on, c->mask, sizeof c->mask, up, 0), "copy");
+}
+
+static void get_scalars(const kit_t *kit, scalars_t *c) {
+  kit_must(kit, kit->ops->copy(kit->ctx, c->host, c->at, sizeof c->host, QK_COPY_TO_HOST, 0),
+           "copy");
+  kit_must(kit, kit->ops->queue_sync(kit->ctx, 0), "queue_sync");
+  kit_free(kit, c->at);
+  kit_free(kit, c->on);
+}
+
+/* out of column rhs beside y - ratio (0.7 hop - 1.3 x), and the sum of squares beside that of out
+ * and 0.5 more; a masked column has y, and what stood in red. */
+static void expect_step(const world_t *w, const fields_t *s, int rhs, const scalars_t *c) {
+  const kit_t *kit = &w->kit;
+  double complex *v[4], *want = kit_vector(kit);
+  double sum = 0.5 * c->host[MORE][2 * rhs];
+  for (int i = 0; i < 4; i++) {
+    v[i] = kit_vector(kit);
+    kit_export(kit, &s->f[i].v, rhs, v[i]);
+  }
+  const double den = c->host[DEN][2 * rhs];
+  const double ratio = c->mask[rhs] && den != 0 ? c->host[NUM][2 * rhs] / den : 0;
+  plain_hop(w, 0, v[0], want);
+  combine(kit, want, -0.7 * ratio, 1.3 * ratio, v[1], 1, v[2]);
+  cr_expect(kit_distance(kit, v[3], want) <= kit_tolerance(s->prec, 18),
+            "prec %d, %d rhs: step %d is off by %g", (int)s->prec, s->shape.nrhs, rhs,
+            kit_distance(kit, v[3], want));
+  for (size_t i = 0; i < kit_components(kit); i++) sum += creal(v[3][i] * conj(v[3][i]));
+  const double expected = c->mask[rhs] ? sum : -1, red = c->host[RED][2 * rhs];
+  cr_expect(fabs(red - expected) <= 10 * kit_tolerance(s->prec, 18) * fabs(expected),
+            "prec %d, %d rhs: sum %d is %.17g, not %.17g", (int)s->prec, s->shape.nrhs, rhs, red,
+            expected);
+  for (int i = 0; i < 4; i++) free(v[i]);
+  free(want);
+}
+
+/* The field y becomes out, too. */
+static void begin_in_place(const kit_t *kit, const fields_t *s) {
+  double complex *y = kit_vector(kit);
+  for (int rhs = 0; rhs < s->shape.nrhs; rhs++) {
+    kit_export(kit, &s->f[2].v, rhs, y);
+    kit_import(kit, &s->f[3].v, rhs, y);
+  }
+  free(y);
+}
+
+static void check_step_to(const world_t *w, const fields_t *s, const qk_stag_links_t *links,
+                          bool in_place) {
+  const kit_t *kit = &w->kit;
+  scalars_t c;
+  put_scalars(kit, &c);
+  if (in_place) begin_in_place(kit, s);
   qk_stag_args_t a = {.lat = kit->lat,
                       .out_parity = QK_FULL,
                       .c_hop = 0.7,
                       .c_x = -1.3,
+                      .c_y = 1,
                       .links = *links,
-                      .in = s.f[0].v,
-                      .x = s.f[1].v,
-                      .out = s.f[3].v,
-                      .red = there,
-                      .mask = on};
+                      .in = s->f[0].v,
+                      .x = s->f[1].v,
+                      .y = s->f[in_place ? 3 : 2].v,
+                      .out = s->f[3].v,
+                      .num = scalar(&c, NUM),
+                      .den = scalar(&c, DEN),
+                      .red = scalar(&c, RED),
+                      .more = scalar(&c, MORE),
+                      .c_more = 0.5,
+                      .mask = c.on};
   run(w, &a);
-  kit_must(kit, kit->ops->copy(kit->ctx, red, there, sizeof red, QK_COPY_TO_HOST, 0), "copy");
-  kit_must(kit, kit->ops->queue_sync(kit->ctx, 0), "queue_sync");
-  expect_products(w, &s, red, mask);
-  kit_free(kit, there);
-  kit_free(kit, on);
-  for (int i = 0; i < 4; i++) kit_field_free(kit, &s.f[i]);
+  get_scalars(kit, &c);
+  for (int rhs = 0; rhs < s->shape.nrhs; rhs++) expect_step(w, s, rhs, &c);
 }
 
-Test(stag, sums_the_product_of_each_right_hand_side) {
+static void check_step(const world_t *w, qk_prec_t prec, shape_t shape,
+                       const qk_stag_links_t *links) {
+  fields_t s = make_fields(&w->kit, prec, shape);
+  check_step_to(w, &s, links, false);
+  check_step_to(w, &s, links, true);
+  for (int i = 0; i < 4; i++) kit_field_free(&w->kit, &s.f[i]);
+}
+
+Test(stag, steps_and_sums_each_right_hand_side) {
   static const int wide[4] = {32, 4, 4, 2}, split[4] = {1, 0, 0, 1};
-  for (int is_long = 0; is_long < 2; is_long++) {
-    check_all(check_products, dims, whole, is_long);
-    check_all(check_products, wide, whole, is_long);
-    check_all(check_products, large, split, is_long);
-  }
+  check_all(check_step, dims, whole, false);
+  check_all(check_step, wide, whole, true);
+  check_all(check_step, large, split, true);
 }
 
 Test(stag, keeps_lanes_apart) {
@@ -462,8 +514,8 @@ Test(stag, refuses_what_does_not_fit) {
   a.in.data = a.out.data;
   kit_refused(kit, kit->ops->stag(kit->ctx, &a), "may not be out");
   a = good;
-  a.red = a.in.data; /* not written */
-  kit_refused(kit, kit->ops->stag(kit->ctx, &a), "red: without x");
+  a.num = a.in.data; /* not read */
+  kit_refused(kit, kit->ops->stag(kit->ctx, &a), "num: without den");
   a = good;
   a.links.fat.reals = 12;
   kit_refused(kit, kit->ops->stag(kit->ctx, &a), "reals must be 18");

@@ -51,7 +51,11 @@ static void pass(qk_operator_t *op, qk_halo_t *halo, const qk_eo_pass_t *p, qk_s
                          .links = parts->stag[out.prec],
                          .in = in,
                          .out = out,
+                         .num = p->num,
+                         .den = p->den,
                          .red = p->red,
+                         .more = p->more,
+                         .c_more = p->c_more,
                          .mask = p->mask};
   add(&args, local->scalar * p->c_z, &p->z);
   add(&args, p->c_x, &p->x);
