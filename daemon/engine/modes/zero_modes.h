@@ -20,7 +20,8 @@ typedef struct qk_zero_modes {
 } qk_zero_modes_t;
 
 /* number: n eigenvalues and residuals |H v - h v|, [n][2], ascending by modulus. error: of H, in
- * norm. Not known: m = 0, all n are zero modes, or vectors are not good enough to tell. */
+ * norm. Not known: m = 0, all n are zero modes, or vectors are not good enough to tell, or to tell
+ * whether the first one above is of a pair that was counted by half. */
 qk_zero_modes_t qk_zero_modes_find(const double *number, int n, double mass, double error);
 
 #endif

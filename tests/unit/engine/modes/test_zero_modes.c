@@ -35,3 +35,14 @@ Test(zero_modes, are_not_known_where_errors_are_too_large) {
   cr_expect_not(qk_zero_modes_find(fine, 2, m, 0.02).known);
   cr_expect(qk_zero_modes_find(fine, 2, m, 1e-10).known);
 }
+
+/* One vector of a pair may be a zero mode by its error, the other one not. */
+Test(zero_modes, are_not_known_where_they_end_within_a_pair) {
+  const double close[] = {0.1039, 0.002, -0.1041, 0.002, h, 0.002},
+               apart[] = {0.1039, 0.002, -0.1121, 0.002, h, 0.002},
+               both[] = {0.1039, 0.002, -0.1039, 0.002, h, 0.002};
+  cr_expect_not(qk_zero_modes_find(close, 3, m, 1e-10).known);
+  cr_expect(qk_zero_modes_find(apart, 3, m, 1e-10).known);
+  const qk_zero_modes_t z = qk_zero_modes_find(both, 3, m, 1e-10);
+  cr_expect(z.known && z.plus == 1 && z.minus == 1, "%d %d", z.plus, z.minus);
+}
