@@ -16,6 +16,7 @@ static const double margin = 0.95;                   /* of the lowest |h| that i
 static const double single_tol = 1e-6;               /* finer than what rounding leaves */
 static const double rounding = 1e-12;                /* of V in double */
 static const double finest = 1e-13, coarsest = 1e-6; /* |H^2 v - h^2 v| / |H^2| of vectors */
+static const double rounding_of_h = 1e-14;           /* of eigenvalues, over |H| */
 
 struct qk_sign {
   qk_sign_params_t p;
@@ -278,6 +279,21 @@ static qk_status_t make_vectors(qk_sign_t *s, const qk_lanczos_params_t *p, qk_e
   return qk_lanczos(s->p.d, s->p.d->work, p, s->p.progress, s->p.arg, &s->eigen, err);
 }
 
+/* An eigenvalue is off by its residual at most: if it is not larger, it may have the other sign,
+ * and sgn(H)^2 = 1 all the same. */
+static qk_status_t check_signs(const qk_sign_t *s, qk_err_t *err) {
+  for (int i = 0; i < s->p.modes; i++) {
+    const double h = s->eigen->value[i],
+                 off = fmax(s->eigen->residual[i], rounding_of_h * s->p.norm);
+    if (fabs(h) > off) continue;
+    return qk_fail(err, QK_BREAKDOWN,
+                   "eigenvalue %d of H is %.2g, known to %.2g: so near 0 it has no sign; take "
+                   "another M, or a smaller sign-tol",
+                   i, h, off);
+  }
+  return QK_OK;
+}
+
 static qk_status_t find_vectors(qk_sign_t *s, qk_err_t *err) {
   const qk_lanczos_params_t p = lanczos_of(&s->p);
   const int most = qk_lanczos_most(s->dev->geom, p.kind);
@@ -293,7 +309,7 @@ static qk_status_t find_vectors(qk_sign_t *s, qk_err_t *err) {
   for (int b = e->nblock - 1; b >= s->nblock; b--) qk_field_destroy(e->block[b]);
   e->nblock = s->nblock;
   s->least = margin * fabs(e->value[s->p.modes]);
-  return QK_OK;
+  return check_signs(s, err);
 }
 
 static qk_status_t make_fractions(qk_sign_t *s, qk_err_t *err) {

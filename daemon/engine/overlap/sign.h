@@ -47,9 +47,9 @@ typedef struct qk_sign_params {
 typedef struct qk_sign qk_sign_t;
 
 /* Work fields are taken from those of D. QK_BAD_ARGUMENT (modes, and their limit on this lattice),
- * QK_NOT_CONVERGED, QK_BREAKDOWN (sgn(H)^2 is not 1), QK_TOO_LARGE (an eigenvalue that is not
- * projected is so low that the order of the series would be out of range), and those of Lanczos, or
- * of reading stored vectors. */
+ * QK_NOT_CONVERGED, QK_BREAKDOWN (sgn(H)^2 is not 1, or an eigenvalue is too near 0 to have a
+ * sign), QK_TOO_LARGE (an eigenvalue that is not projected is so low that the order of the series
+ * would be out of range), and those of Lanczos, or of reading stored vectors. */
 qk_status_t qk_sign_create(const qk_sign_params_t *params, qk_sign_t **sign, qk_err_t *err);
 void qk_sign_destroy(qk_sign_t *sign); /* NULL-safe */
 

@@ -1,6 +1,7 @@
 /* The sign function by what defines it, the overlap operator by its relation and its index. */
 #include <criterion/criterion.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "daemon/base/mem.h"
@@ -395,6 +396,50 @@ static void add_constant_flux(qk_rig_t *rig) {
         u[1] = cos(charge * angle[mu]) * im + sin(charge * angle[mu]) * re;
       }
   }
+}
+
+/* The lowest eigenvalue of H. */
+static double lowest(qk_rig_t *rig, double M) {
+  const qk_lanczos_params_t p = {
+      .kind = QK_LANCZOS_GAMMA5, .n = 4, .prec = QK_DOUBLE, .tol = 1e-12, .accept = 1e-10};
+  qk_eigen_t *e = NULL;
+  qk_err_t err = {0};
+  rig_operator(rig, -M, 0, 1);
+  rig_must(qk_lanczos(rig->op, rig->work, &p, NULL, NULL, &e, &err), "eigenvectors", &err);
+  const double value = e->value[0];
+  qk_eigen_destroy(e);
+  return value;
+}
+
+/* At an M at which an eigenvalue of H changes its sign V^+ V = 1 says nothing: either sign does. */
+Test(overlap, an_eigenvalue_of_h_without_a_sign_is_an_error) {
+  qk_rig_t rig;
+  qk_err_t err = {0};
+  char text[96];
+  rig_open(&rig, NULL, "builtin:weak:4x4x4x4:7", NULL);
+  add_constant_flux(&rig);
+  double before = 0.3, M = 0.32, h_before = lowest(&rig, before), h = lowest(&rig, M);
+  for (int i = 0; i < 12 && fabs(h) > 2e-14; i++) {
+    const double next = M - h * (M - before) / (h - h_before);
+    before = M;
+    h_before = h;
+    M = next;
+    h = lowest(&rig, M);
+  }
+  cr_assert(fabs(h) < 5e-14 && M > 0.3 && M < 1, "M = %.17g: %g", M, h);
+  for (int i = 0; i < 2; i++) {
+    const double at = i ? M + 1e-6 : M;
+    qk_action_params_t p = params_wilson(0, 0, 1);
+    snprintf(text, sizeof text, "overlap;mass=0.1;M=%.15g;modes=4", at);
+    p.values = values_of(text);
+    qk_operator_t *op = NULL;
+    const qk_status_t status = qk_operator_create(&rig.dev, rig.work, rig.links, &p, &op, &err);
+    cr_expect_eq(status, i ? QK_OK : QK_BREAKDOWN, "%s: %s", text, err.text);
+    cr_expect(i || strstr(err.text, "no sign"), "%s", err.text);
+    if (op) op->ops->destroy(op);
+    err = (qk_err_t){0};
+  }
+  rig_close(&rig);
 }
 
 enum { COLUMNS = 64 };
