@@ -12,6 +12,8 @@
 
 /* Steps of Clenshaw's recursion whose coefficients go to the device together, two each. */
 enum { B = QK_EIGEN_BLOCK, STEPS = 32, STEP_SCALARS = 2, SEED = 20 };
+/* Work fields while it is created: of Lanczos, and to try it on one right-hand side. */
+enum { WORK_BLOCKS = 4, WORK_FIELDS = 3 + QK_SIGN_FIELDS + QK_SIGN_SINGLE };
 static const double margin = 0.95;                   /* of the lowest |h| that is not projected */
 static const double single_tol = 1e-6;               /* finer than what rounding leaves */
 static const double rounding = 1e-12;                /* of V in double */
@@ -294,6 +296,27 @@ static qk_status_t check_signs(const qk_sign_t *s, qk_err_t *err) {
   return QK_OK;
 }
 
+/* Bytes of work fields to try it. */
+static int64_t trying_bytes(const qk_geom_t *geom) {
+  return WORK_FIELDS * (int64_t)qk_field_bytes(geom, QK_DOUBLE, 1, QK_FULL);
+}
+
+/* Work fields, of Lanczos or to try it, all at once: a rank that lacked one on the way would leave
+ * the others waiting. */
+static qk_status_t make_work(const qk_sign_t *s, bool lanczos) {
+  const qk_geom_t *geom = s->dev->geom;
+  qk_work_t *work = s->p.d->work;
+  qk_field_t *field[WORK_FIELDS];
+  const size_t trying = (size_t)trying_bytes(geom) + WORK_FIELDS * QK_WORK_ALIGNMENT,
+               finding = WORK_BLOCKS * qk_field_bytes(geom, QK_DOUBLE, B, QK_FULL);
+  qk_status_t status = qk_work_make_room(work, lanczos && finding > trying ? finding : trying);
+  int n = 0;
+  for (; n < WORK_FIELDS && status == QK_OK; n += status == QK_OK)
+    status = qk_work_reserve(work, QK_DOUBLE, 1, QK_FULL, &field[n]);
+  while (n > 0) qk_work_release(work, field[--n]);
+  return status;
+}
+
 static qk_status_t find_vectors(qk_sign_t *s, qk_err_t *err) {
   const qk_lanczos_params_t p = lanczos_of(&s->p);
   const int most = qk_lanczos_most(s->dev->geom, p.kind);
@@ -428,7 +451,8 @@ static void tell(const qk_sign_t *s) {
 
 /* May fail on one rank alone. */
 static qk_status_t make_parts(qk_sign_t *s, qk_err_t *err) {
-  qk_status_t status = s->p.zolotarev ? QK_OK : make_series(s, err);
+  qk_status_t status = make_work(s, false);
+  if (status == QK_OK && !s->p.zolotarev) status = make_series(s, err);
   if (status != QK_OK) return status;
   status = make_room(s);
   return status == QK_OK ? make_single(s) : status;
@@ -436,7 +460,9 @@ static qk_status_t make_parts(qk_sign_t *s, qk_err_t *err) {
 
 static qk_status_t make(qk_sign_t *s, qk_err_t *err) {
   qk_comm_t *comm = s->dev->geom->comm;
-  qk_status_t status = qk_comm_agree(comm, find_vectors(s, err), err);
+  qk_status_t status = qk_comm_agree(comm, make_work(s, s->p.stored == NULL), err);
+  if (status != QK_OK) return status;
+  status = qk_comm_agree(comm, find_vectors(s, err), err);
   if (status != QK_OK) return status;
   status = qk_comm_agree(comm, make_parts(s, err), err);
   if (status == QK_OK && s->p.zolotarev) status = make_fractions(s, err);
@@ -450,13 +476,13 @@ static qk_status_t make(qk_sign_t *s, qk_err_t *err) {
 qk_status_t qk_sign_create(const qk_sign_params_t *params, qk_sign_t **sign, qk_err_t *err) {
   qk_comm_t *comm = params->d->dev->geom->comm;
   qk_sign_t *s = qk_calloc(1, sizeof *s);
-  qk_status_t status = qk_comm_agree(comm, s ? QK_OK : QK_NO_MEMORY, NULL);
-  if (status == QK_OK) {
+  if (s) {
     s->p = *params;
     s->dev = params->d->dev;
     s->nblock = (params->modes + B - 1) / B;
-    status = make(s, err);
   }
+  const qk_status_t there = qk_comm_agree(comm, s ? QK_OK : QK_NO_MEMORY, NULL),
+                    status = there ? there : make(s, err);
   if (status == QK_OK) {
     *sign = s;
     return QK_OK;
@@ -508,8 +534,7 @@ int64_t qk_sign_bytes(const qk_lattice_t *lat, const qk_sign_params_t *params, b
   const int64_t kept = nblock * block + (int64_t)(c_bytes(nblock) + step_bytes()) + fractions;
   if (!making) return kept;
   const qk_lanczos_params_t p = lanczos_of(params);
-  const int64_t trying =
-      (3 + QK_SIGN_FIELDS + QK_SIGN_SINGLE) * (int64_t)qk_field_bytes(&geom, QK_DOUBLE, 1, QK_FULL);
+  const int64_t trying = trying_bytes(&geom);
   const int64_t finding = params->stored ? 0 : qk_lanczos_bytes(&geom, QK_FULL, &p);
   return finding > kept + trying ? finding - kept : trying;
 }
