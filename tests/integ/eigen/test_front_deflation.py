@@ -212,6 +212,16 @@ def a_dropped_set_stays_with_those_that_begin_with_it(case):
 
 
 @tap.test
+def of_several_sets_of_a_name_that_of_the_operator_says_why(case):
+    with State(case) as state, state.daemon('--mass', '0.1', '--max-setups', '8') as d, Client(d) as c:
+        make(c, count=4)
+        load_and_wait(d, c, 'other', csw=0, kappa=0.11)
+        make(c, setup='other')
+        text = refused(c, 'BAD_ARGUMENT', load=qk.Load(name='x', gauge=FAKE, csw=0, deflate_from='low', deflate=8))
+        assert 'deflate = 8: low of setup main has 4 vectors' in text, text
+
+
+@tap.test
 def what_serves_no_solve_is_refused_by_name(case):
     with State(case) as state, held(state) as (d, go), Client(d) as c:
         make(c)

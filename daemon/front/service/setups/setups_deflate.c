@@ -104,8 +104,8 @@ static qk_status_t check_set(const qk_setup_t *setup, const char *what, const qk
   return check_count(setup, other, set, err);
 }
 
-/* The first that fits, of the setup's own user or public; *of: whose it is. Else why the last of
- * that name does not. */
+/* The first that fits, of the setup's own user or public; *of: whose it is. Else why one of that
+ * name does not: of this operator, if there is one. */
 static qk_status_t find(const qk_setup_t *setup, const qk_setup_t **of, qk_err_t *err) {
   const qk_service_t *service = setup->service;
   const char *name = setup->settings.deflate_from;
@@ -116,10 +116,12 @@ static qk_status_t find(const qk_setup_t *setup, const qk_setup_t **of, qk_err_t
     const qk_setup_t *other = service->setup[m];
     const qk_eigen_set_t *set = serves(other, setup) ? qk_eigen_find(other, name) : NULL;
     if (!set) continue;
-    why = (qk_err_t){0};
-    if (check_set(setup, what, other, set, &why) != QK_OK) continue;
-    *of = other;
-    return QK_OK;
+    qk_err_t found = {0};
+    if (check_set(setup, what, other, set, &found) == QK_OK) {
+      *of = other;
+      return QK_OK;
+    }
+    if (why.code == QK_OK || check_operator(setup, what, other, NULL) == QK_OK) why = found;
   }
   if (why.code != QK_OK) return qk_fail(err, why.code, "%s", why.text);
   return qk_fail(err, QK_NOT_FOUND, "%s: no setup has eigenvectors of this name", what);
