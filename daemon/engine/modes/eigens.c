@@ -195,8 +195,9 @@ static qk_status_t choose(qk_eigens_t *s, qk_err_t *err) {
   }
   if (s->setup->op->system == QK_FULL && p->kind != QUARK__EIGEN_KIND__EIGEN_GAMMA5)
     return qk_fail(err, QK_UNSUPPORTED,
-                   "kind = %d: the action %s connects all sites and has no Mhat on even ones; "
-                   "eigenvectors of gamma_5 M (kind = 1) and of the Laplacian (kind = 2) are there",
+                   "kind = %d (normal): the action %s connects all sites and has no Mhat on even "
+                   "ones; there are those of gamma_5 M (kind = 1, gamma5) and of the Laplacian "
+                   "(kind = 2, laplacian)",
                    (int)p->kind, s->setup->op->action);
   if (p->kind == QUARK__EIGEN_KIND__EIGEN_GAMMA5) {
     q->kind = QK_LANCZOS_GAMMA5;
