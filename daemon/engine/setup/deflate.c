@@ -300,7 +300,7 @@ static qk_status_t read_kernel(void *self, qk_operator_t *op, int n, double resi
     status = qk_deflate_file_read_gamma5(op, v->load->deflate_file, &id, n, &e, err);
   status = status ? status : check_residuals(e, n, residual, err);
   if (status != QK_OK) {
-    qk_err_prefix(err, v->load->deflate_from);
+    qk_err_prefix(err, "%s", v->load->deflate_from);
     qk_eigen_destroy(e);
     return status;
   }

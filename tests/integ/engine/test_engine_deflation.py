@@ -142,6 +142,15 @@ def iterations_fall_as_the_spectrum_says(case):
 
 
 @tap.test
+def a_name_is_told_as_it_is(case):
+    with case.start() as e:
+        e.load(NARROW, action='overlap', parameter=[qk.Setting(key=k, value=v) for k, v in (('mass', '0.1'), ('M', '1.3'), ('modes', '1'))],
+               grid=(1, 1, 1, case.ranks), boundary=BOUNDARY, solver='cg', deflate_from='5%%', deflate_file='/nowhere/low')
+        failed = e.expect('load_failed', skip=('load_progress',))
+        assert failed.status == NOT_FOUND and ': 5%%: /nowhere/low' in failed.text, failed
+
+
+@tap.test
 def bad_numbers_are_refused_by_name(case):
     for more, says in [(dict(deflate=193), 'deflate = 193: at most 192'), (dict(deflate=5000), 'deflate = 5000'),
                        (dict(deflate=4, solver='mg'), 'multigrid has mg-deflate'),
