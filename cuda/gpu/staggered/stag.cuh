@@ -3,8 +3,8 @@
  * instantiates it for its type. The arguments have been checked (stag_args.h). A thread has one
  * lane (place.cuh), or several of one site.
  *
- * |out|^2 is added in double: a block of threads leaves a sum for each column in its order, a second
- * kernel adds these.
+ * |out|^2 is added in double: a block of threads leaves a sum for each column in its order, and a
+ * second kernel adds these.
  */
 #ifndef QK_CUDA_GPU_STAG_CUH
 #define QK_CUDA_GPU_STAG_CUH

@@ -361,7 +361,7 @@ Test(stag, leaves_hops_out) {
   }
 }
 
-/* Scalars on the device, [][QK_MAX_RHS][2]: what sums are added to, and the two parts of a ratio. */
+/* Scalars on the device, [][QK_MAX_RHS][2]: what is added to sums, the two parts of a ratio. */
 enum { MORE, NUM, DEN, RED, SCALARS };
 
 typedef struct scalars {

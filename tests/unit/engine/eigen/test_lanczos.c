@@ -118,8 +118,8 @@ Test(lanczos, finds_the_lowest_modes) {
   rig_close(&rig);
 }
 
-/* What lies above the top grows, too: the upper end of the spectrum is not to be taken for the lower
- * one, however soon it converges. */
+/* What lies above the top grows, too: the upper end of the spectrum is not to be taken for the
+ * lower one, however soon it converges. */
 Test(lanczos, raises_a_top_that_is_too_low) {
   qk_rig_t rig;
   int count;
