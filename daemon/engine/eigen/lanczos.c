@@ -250,8 +250,8 @@ static void end_extension(lanczos_t *l) {
   l->stage = ROTATE;
 }
 
-/* Looks at what the vectors that are kept are of, where they are the last ones or the window is not
- * settled. anew: the basis begins with another first block, and is not to end. */
+/* Looks at what the vectors that are kept are of, where they are the last ones or a window is still
+ * sought. anew: the basis begins with another first block, and is not to end. */
 static qk_status_t look_at_kept(lanczos_t *l, bool last, bool *anew) {
   const bool search = !last && !l->fixed_window && l->windows < WINDOWS;
   double value[QK_LANCZOS_SPACE];
