@@ -122,8 +122,8 @@ if [ -n "$quark_gauge" ]; then
     --out "$log/small.%d.lime" >/dev/null && export QK_THERMAL=$log/small.300.lime
 fi
 
-tests=(test_kernels_hop test_kernels_hop_each test_kernels_hop_rough test_kernels_hop_masks test_kernels_local test_kernels_diag_exp test_kernels_gauge test_kernels_blas test_kernels_multi
-  test_kernels_columns test_kernels_vector_block test_kernels_coherent test_kernels_coarse_fields test_kernels_gcr test_kernels_cagcr test_kernels_ratios
+tests=(test_kernels_hop test_kernels_hop_each test_kernels_hop_wide test_kernels_hop_rough test_kernels_hop_masks test_kernels_local test_kernels_diag_exp test_kernels_gauge test_kernels_blas test_kernels_multi
+  test_kernels_columns test_kernels_vector_block test_kernels_coherent test_kernels_coarse_fields test_kernels_gcr test_kernels_gcr_pass test_kernels_cagcr test_kernels_ratios
   test_kernels_coarse test_kernels_transfer test_kernels_aggregates test_kernels_mg_setup
   test_kernels_fifth test_kernels_stag test_kernels_shift test_kernels_smear test_kernels_fix test_kernels_paths test_kernels_project test_kernels_device
   test_conformance_operators test_field test_halo test_smear test_fat_links test_staggered test_overlap test_overlap_system test_overlap_masses test_gaugefield test_gauge_fix test_evolve test_operator test_solver
@@ -297,7 +297,8 @@ if [ -n "$sanitizer" ]; then
         --error-exitcode 9 "$path" --jobs 1 --filter "$suite/reads_ghosts_*_in_all_directions"
     fi
   done
-  for suite in coarse transfer aggregates vector_block coherent gcr cagcr ratios local diag_exp fifth project fix paths stag shift hop_each hop_rough; do
+  for suite in coarse transfer aggregates vector_block coherent gcr gcr_pass cagcr ratios local diag_exp fifth project fix paths stag shift hop_each hop_wide \
+    hop_rough; do
     path=$(program test_kernels_$suite)
     if [ -n "$path" ]; then
       check "memcheck $suite" "$sanitizer" --target-processes all --tool memcheck --error-exitcode 9 \
