@@ -246,7 +246,7 @@ typedef struct qk_gcr_args {
   qk_spinor_t w[QK_GCR_MAX], z[QK_GCR_MAX]; /* n+1 of them */
   qk_spinor_t x, r, next;
   const double *dots;        /* [n+2][nrhs][2]: (w_k,w_n), k = 0 .. n, then (r,w_n) */
-  double *norm2[QK_GCR_MAX]; /* n+1 scalars: |w_k|^2; that of w_n is written */
+  double *norm2[QK_GCR_MAX]; /* n+1: |w_k|^2; that of w_n is written. Without x: body/gcr.h */
   const uint8_t *mask;
 } qk_gcr_args_t;
 

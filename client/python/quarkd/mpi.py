@@ -191,7 +191,8 @@ class Bricks:
         return self.connection
 
     def shape_of(self, setup: term.Name = None) -> Tuple[int, ...]:
-        """Of a right-hand side of this rank: [t, z, y, x, spin, colour], of doublets with the axis flavour before, of staggered fermions without spin."""
+        """Of a right-hand side of this rank: [t, z, y, x, spin, colour], of doublets with the axis flavour before, of staggered fermions without spin.
+        Collective if a setup is named."""
         return self._brick(self._report(setup))
 
     def _brick(self, report: Report) -> Tuple[int, ...]:

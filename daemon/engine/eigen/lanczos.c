@@ -156,12 +156,19 @@ static qk_status_t quotients(lanczos_t *l, double *value) {
 }
 
 /* Modes above `top` grow in the polynomial as those below the window do, and where the largest
- * eigenvalue was measured too low it is they that converge. value: Rayleigh quotients of the kept
- * vectors, sorted. Then the top becomes one above them, and all begins anew. */
+ * eigenvalue was measured too low it is they that converge. Then the top becomes one above them,
+ * and all begins anew. value: Rayleigh quotients of the kept vectors; at the end the wanted ones
+ * count, which come first. */
 static qk_status_t raise_top(lanczos_t *l, const double *value, bool *raised) {
-  const double highest = value[l->keep * B - 1];
-  *raised = !l->p.within && highest > l->p.top;
-  if (!*raised) return isfinite(highest) ? QK_OK : QK_BREAKDOWN;
+  const int n = l->ends ? l->p.n : l->keep * B;
+  double highest = value[0];
+  *raised = false;
+  for (int i = 0; i < n && !l->p.within; i++) {
+    if (!isfinite(value[i])) return QK_BREAKDOWN;
+    highest = fmax(highest, value[i]);
+  }
+  if (l->p.within || highest <= l->p.top || l->restarts >= l->p.restarts) return QK_OK;
+  *raised = true;
   l->p.top = margin * margin * highest;
   if (!l->fixed_window) l->p.window = first_window * l->p.top;
   l->windows = 0;
@@ -170,10 +177,11 @@ static qk_status_t raise_top(lanczos_t *l, const double *value, bool *raised) {
 
 /* Checks whether the window suits the eigenvalues found. If not, it sets a better one and folds
  * the Ritz vectors, which the caller has rotated to the front, into one block to start from.
- * value: as for raise_top. */
-static qk_status_t move_window(lanczos_t *l, const double *value, bool *moved) {
+ * value: their Rayleigh quotients, which it sorts. */
+static qk_status_t move_window(lanczos_t *l, double *value, bool *moved) {
   qk_lanczos_basis_t *k = &l->k;
   *moved = false;
+  sort(value, l->keep * B);
   double last = value[l->p.n - 1];
   if (!isfinite(last)) return QK_BREAKDOWN;
   if (l->p.kind == QK_LANCZOS_LAPLACIAN) last = fmax(last, least_window * l->p.top);
@@ -258,9 +266,7 @@ static qk_status_t look_at_kept(lanczos_t *l, bool last, bool *anew) {
   *anew = false;
   if (!search && !last) return QK_OK;
   qk_status_t status = quotients(l, value);
-  if (status) return status;
-  sort(value, l->keep * B);
-  status = raise_top(l, value, anew);
+  if (!status) status = raise_top(l, value, anew);
   if (status || *anew || !search) return status;
   status = move_window(l, value, anew);
   l->windows = *anew ? l->windows + 1 : WINDOWS;
@@ -275,7 +281,7 @@ static qk_status_t restart(lanczos_t *l) {
   const bool last = l->ends || l->restarts >= l->p.restarts;
   const qk_status_t status = look_at_kept(l, last, &anew);
   if (status) return status;
-  if (l->restarts >= l->p.restarts || (last && !anew)) {
+  if (last && !anew) {
     qk_lanczos_begin_vectors(l);
     return QK_OK;
   }

@@ -56,7 +56,7 @@ static void plain_destroy(qk_solver_t *s) {
 
 /* Slots of the mask have a new r and xi = 0, those of `anew` begin a new space. */
 static void take_residual(qk_solver_t *s, const uint8_t *mask, const uint8_t *anew) {
-  const plain_t *m = s->method_state;
+  plain_t *m = s->method_state;
   qk_scalars_t *c = &s->scalars;
   const uint8_t *on = qk_solver_upload_mask(s, anew);
   qk_solver_blas(s, QK_BLAS_ZERO, (qk_blas_args_t){.f = {m->p->v}, .mask = on});
@@ -67,6 +67,7 @@ static void take_residual(qk_solver_t *s, const uint8_t *mask, const uint8_t *an
     if (!mask[i]) continue;
     qk_scalars_set(c, ring(s, 0), i, qk_scalars_host(c, PP, i)[0], 0);
     qk_scalars_set(c, PQ, i, 0, 0);
+    m->alpha[i] = 0;
     if (anew[i]) qk_scalars_set(c, ring(s, -1), i, 0, 0);
   }
   qk_scalars_store(c, 0, c->n);

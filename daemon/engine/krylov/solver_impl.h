@@ -42,8 +42,8 @@ typedef struct qk_method {
   void (*clear)(qk_solver_t *s, const uint8_t *mask);
   /* r of these slots was recomputed: nearly the same vector, directions are kept. */
   void (*replaced)(qk_solver_t *s, const uint8_t *mask);
-  /* Adds pending contributions to xi for the slots of the mask; called before r is recomputed,
-   * and when a slot ends. NULL: xi is always up to date. */
+  /* Adds pending contributions to xi for the slots of the mask; called before r is recomputed.
+   * NULL: xi is always up to date. */
   void (*gather)(qk_solver_t *s, const uint8_t *mask);
   /* s->check iterations of all running slots. Sets s->trace[i][slot] = |r|^2 after iteration i,
    * and s->broken[slot] if the recursion cannot continue. Waits by qk_solver_await. */

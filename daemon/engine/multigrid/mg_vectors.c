@@ -166,7 +166,7 @@ static qk_status_t apply_cycle(qk_mg_t *mg, int l, qk_field_t **r, qk_err_t *err
   qk_cycle_t *cycle = NULL;
   qk_status_t status = convert(r, l == 0 ? mg->params.level[0].smoother_prec : QK_SINGLE, err);
   if (status) return status;
-  status = qk_cycle_create(&part, QK_SINGLE, (*r)->v.nrhs, &cycle, err);
+  status = qk_cycle_create(&part, (*r)->v.prec, (*r)->v.nrhs, &cycle, err);
   if (status == QK_OK) status = run_cycle(cycle, r, err);
   qk_cycle_destroy(cycle);
   for (int k = l; k < mg->nlevel; k++) qk_work_trim(mg->level[k].work);

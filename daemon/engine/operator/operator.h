@@ -67,7 +67,7 @@ typedef struct qk_operator_ops {
    * iteration of conjugate gradients without a field for Mhat p. `ap` is of those other sites; red:
    * [nrhs][2], of this rank, for right-hand sides of the mask (device.h). NULL: not of this
    * operator.
-   *   half_system  ap = A p, red = pp + |ap|^2, which is (p, Mhat p) if pp is |p|^2
+   *   half_system  ap = A p, red = pp + |ap|^2: (p, Mhat p) if pp is |p|^2 of this rank
    *   step_system  r -= ratio(num, den) (p + A^+ ap), red = |r|^2; of others r stays
    * (cuda/ops.h: ratio). */
   qk_status_t (*half_system)(qk_operator_t *op, qk_field_t *ap, const qk_field_t *p,
