@@ -18,6 +18,7 @@ enum {
 static const double inside = 1.2, outside = 6; /* window over the largest eigenvalue wanted */
 static const double first_window = 0.03;       /* of the top */
 static const double margin = 1.05;             /* of the top, over what was found of it */
+static const double far = 4;                   /* over the top: no eigenvalue is there */
 static const double gain = 0.7;                /* in the worst error that counts as such */
 static const double same[] = {1e-7, 1e-4};     /* eigenvalues so close may be one */
 static const double least_window = 1e-3;       /* of the top: the Laplacian has eigenvalues of 0 */
@@ -157,18 +158,14 @@ static qk_status_t quotients(lanczos_t *l, double *value) {
 
 /* Modes above `top` grow in the polynomial as those below the window do, and where the largest
  * eigenvalue was measured too low it is they that converge. Then the top becomes one above them,
- * and all begins anew. value: Rayleigh quotients of the kept vectors; at the end the wanted ones
- * count, which come first. */
+ * and all begins anew. value: Rayleigh quotients of vectors that have converged, the wanted ones
+ * first; where a space is exhausted some have no norm of 1, and say nothing. */
 static qk_status_t raise_top(lanczos_t *l, const double *value, bool *raised) {
-  const int n = l->ends ? l->p.n : l->keep * B;
-  double highest = value[0];
-  *raised = false;
-  for (int i = 0; i < n && !l->p.within; i++) {
-    if (!isfinite(value[i])) return QK_BREAKDOWN;
-    highest = fmax(highest, value[i]);
-  }
-  if (l->p.within || highest <= l->p.top || l->restarts >= l->p.restarts) return QK_OK;
-  *raised = true;
+  double highest = 0;
+  for (int i = 0; i < l->p.n; i++)
+    if (value[i] < far * l->p.top) highest = fmax(highest, value[i]);
+  *raised = highest > l->p.top;
+  if (!*raised) return QK_OK;
   l->p.top = margin * margin * highest;
   if (!l->fixed_window) l->p.window = first_window * l->p.top;
   l->windows = 0;
@@ -258,16 +255,18 @@ static void end_extension(lanczos_t *l) {
   l->stage = ROTATE;
 }
 
-/* Looks at what the vectors that are kept are of, where they are the last ones or a window is still
- * sought. anew: the basis begins with another first block, and is not to end. */
-static qk_status_t look_at_kept(lanczos_t *l, bool last, bool *anew) {
-  const bool search = !last && !l->fixed_window && l->windows < WINDOWS;
+/* Looks at what the vectors that are kept are of. anew: the basis begins with another first block,
+ * and is not to end. */
+static qk_status_t look_at_kept(lanczos_t *l, bool *anew) {
+  const bool given = l->p.within || l->p.kind == QK_LANCZOS_LAPLACIAN; /* the top */
+  const bool check = l->ends && !given;
+  const bool search = !l->ends && !l->fixed_window && l->windows < WINDOWS;
   double value[QK_LANCZOS_SPACE];
   *anew = false;
-  if (!search && !last) return QK_OK;
+  if (!check && !search) return QK_OK;
   qk_status_t status = quotients(l, value);
-  if (!status) status = raise_top(l, value, anew);
-  if (status || *anew || !search) return status;
+  if (status) return status;
+  if (check) return raise_top(l, value, anew);
   status = move_window(l, value, anew);
   l->windows = *anew ? l->windows + 1 : WINDOWS;
   return status;
@@ -275,13 +274,13 @@ static qk_status_t look_at_kept(lanczos_t *l, bool last, bool *anew) {
 
 /* From the `keep` blocks of Ritz vectors at the front of the basis. */
 static qk_status_t restart(lanczos_t *l) {
-  bool anew;
+  bool anew = false;
   take_kept(l);
   l->restarts++;
-  const bool last = l->ends || l->restarts >= l->p.restarts;
-  const qk_status_t status = look_at_kept(l, last, &anew);
+  const bool out = l->restarts >= l->p.restarts;
+  const qk_status_t status = out ? QK_OK : look_at_kept(l, &anew);
   if (status) return status;
-  if (last && !anew) {
+  if (out || (l->ends && !anew)) {
     qk_lanczos_begin_vectors(l);
     return QK_OK;
   }
