@@ -170,12 +170,6 @@ qk_status_t qk_smoother_learn(qk_smoother_t *s, qk_learning_t *to) {
   return to ? qk_scalars_init(&s->products, s->dev, PAIRS, s->nrhs) : QK_OK;
 }
 
-void qk_smoother_set_rough(qk_smoother_t *s, bool on) {
-  const bool rough = on && !s->params.exact;
-  s->op->rough = rough;
-  if (s->op->base) s->op->base->rough = rough;
-}
-
 void qk_smoother_run(qk_smoother_t *s, qk_field_t *x, qk_field_t *r, int steps, bool x_zero,
                      bool last) {
   if (s->learning && last && steps > 0) qk_smoother_sample(s, r, steps);

@@ -48,7 +48,11 @@ enum {
 };
 
 /* What op->rough allows, as far as the smoother may take it. */
-void qk_smoother_set_rough(qk_smoother_t *s, bool on);
+static inline void qk_smoother_set_rough(qk_smoother_t *s, bool on) {
+  const bool rough = on && !s->params.exact;
+  s->op->rough = rough;
+  if (s->op->base) s->op->base->rough = rough;
+}
 
 void qk_smoother_sample(qk_smoother_t *s, const qk_field_t *r, int steps);
 
