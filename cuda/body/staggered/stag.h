@@ -14,6 +14,16 @@ namespace QK_NS {
 
 template <class R> struct stag_numbers { R c_hop, c_x, c_y; };
 
+/* |out|^2 to red, by a pass of its own. */
+inline qk_blas_args_t stag_norm2_of_out(const qk_stag_args_t &a) {
+  qk_blas_args_t norm2 = {};
+  norm2.op = QK_BLAS_NORM2;
+  norm2.f[0] = a.out;
+  norm2.mask = a.mask;
+  norm2.red = a.red;
+  return norm2;
+}
+
 /* What the sum of a column is multiplied by before it is added to y. */
 QK_ANY double stag_factor(const qk_stag_args_t &a, int rhs) {
   if (rhs >= a.out.nrhs || (a.mask != NULL && a.mask[rhs] == 0)) return 0;

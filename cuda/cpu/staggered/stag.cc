@@ -55,11 +55,7 @@ template <class S> void pack_face(const qk_stag_pack_args_t &a, int mu, int ahea
 
 /* red, by a pass over out. */
 qk_status_t sum_squares(qk_ops_ctx_t *ctx, const qk_stag_args_t &a) {
-  qk_blas_args_t norm2 = {};
-  norm2.op = QK_BLAS_NORM2;
-  norm2.f[0] = a.out;
-  norm2.mask = a.mask;
-  norm2.red = a.red;
+  const qk_blas_args_t norm2 = stag_norm2_of_out(a);
   const qk_status_t status = blas(ctx, &norm2);
   for (int rhs = 0; status == QK_OK && a.more != NULL && rhs < a.out.nrhs; rhs++)
     if (a.mask == NULL || a.mask[rhs] != 0) a.red[2 * rhs] += a.c_more * a.more[2 * rhs];

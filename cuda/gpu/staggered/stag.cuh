@@ -190,11 +190,7 @@ int stag_stride(const qk_stag_args_t &a, const thread_layout &threads, unsigned 
 
 /* |out|^2 by a pass of its own. */
 inline qk_status_t stag_norm2(qk_ops_ctx_t *ctx, const qk_stag_args_t &a) {
-  qk_blas_args_t norm2 = {};
-  norm2.op = QK_BLAS_NORM2;
-  norm2.f[0] = a.out;
-  norm2.mask = a.mask;
-  norm2.red = a.red;
+  const qk_blas_args_t norm2 = stag_norm2_of_out(a);
   const qk_status_t status = blas(ctx, &norm2);
   if (status != QK_OK || a.more == nullptr) return status;
   stag_more_kernel<<<a.out.nrhs, 1, 0, qk_gpu(ctx)->stream[0]>>>(stag_sums_of(a));
