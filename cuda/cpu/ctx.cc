@@ -18,6 +18,7 @@ constexpr size_t large_page = 1 << 21;
 /* Copies and zeroing are shared among the threads in pieces of this many bytes, so that pages are
  * first touched by the threads that will work on them. */
 constexpr size_t piece = 1 << 18;
+constexpr size_t partial_bytes = sizeof(double) * QK_CPU_CHUNKS * QK_CPU_PARTIALS;
 
 template <class F> void in_pieces(size_t bytes, F f) {
   const int64_t n = (int64_t)((bytes + piece - 1) / piece);
@@ -86,12 +87,17 @@ qk_status_t qk_cpu_memory::count(int *count, qk_err_t *) {
 
 qk_status_t qk_cpu_memory::open(int, qk_ops_ctx_t **ctx, qk_err_t *err) {
   qk_cpu_ctx *cpu = (qk_cpu_ctx *)calloc(1, sizeof *cpu);
-  size_t bytes = sizeof(double) * QK_CPU_CHUNKS * QK_CPU_PARTIALS;
-  if (cpu != NULL) cpu->partial = (double *)aligned_alloc(alignment, bytes);
-  if (cpu == NULL || cpu->partial == NULL) {
+  /* Mapped, so that nothing is written to before a reduction: most reductions need few of the rows,
+   * and glibc's MALLOC_PERTURB_, which meson sets for tests, would fill them all. */
+  void *partial =
+      mmap(NULL, partial_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (cpu == NULL || partial == MAP_FAILED) {
+    if (partial != MAP_FAILED) munmap(partial, partial_bytes);
     ::free(cpu);
-    return qk_fail(err, QK_NO_MEMORY, "cpu context: no memory for %zu bytes", bytes + sizeof *cpu);
+    return qk_fail(err, QK_NO_MEMORY, "cpu context: no memory for %zu bytes",
+                   partial_bytes + sizeof *cpu);
   }
+  cpu->partial = (double *)partial;
   *ctx = &cpu->base;
   return QK_OK;
 }
@@ -99,7 +105,7 @@ qk_status_t qk_cpu_memory::open(int, qk_ops_ctx_t **ctx, qk_err_t *err) {
 void qk_cpu_memory::close(qk_ops_ctx_t *ctx) {
   if (ctx == NULL) return;
   qk_ctx_fini(ctx);
-  ::free(qk_cpu(ctx)->partial);
+  munmap(qk_cpu(ctx)->partial, partial_bytes);
   ::free(ctx);
 }
 

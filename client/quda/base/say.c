@@ -60,7 +60,7 @@ void qk_quda_end(int code) {
 /* All ranks come here with most errors. Rank 0 ends the others; one of them that still runs after a
  * while has found what rank 0 did not. */
 static void let_rank_0_speak(void) {
-  if (qk_quda_rank() != 0) sleep(3);
+  if (qk_quda_rank() != 0) sleep(10);
 }
 
 void qk_quda_refuse(const char *format, ...) {
