@@ -87,8 +87,8 @@ qk_status_t qk_cpu_memory::count(int *count, qk_err_t *) {
 
 qk_status_t qk_cpu_memory::open(int, qk_ops_ctx_t **ctx, qk_err_t *err) {
   qk_cpu_ctx *cpu = (qk_cpu_ctx *)calloc(1, sizeof *cpu);
-  /* Mapped, so that nothing is written to before a reduction: most reductions need few of the rows,
-   * and glibc's MALLOC_PERTURB_, which meson sets for tests, would fill them all. */
+  /* Mapped, so that only the rows that reductions use take memory. In tests meson sets glibc's
+   * MALLOC_PERTURB_, which fills what malloc returns: megabytes for each context. */
   void *partial =
       mmap(NULL, partial_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (cpu == NULL || partial == MAP_FAILED) {

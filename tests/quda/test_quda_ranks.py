@@ -107,7 +107,7 @@ def what_ends_one_rank_ends_all_with_one_sentence(case):
         for arguments, text in ((dict(b=bad), 'NAN_INPUT'), (dict(b=bad, env=GATHER), 'NAN_INPUT'), (dict(b=b, kappa=0), 'kappa = 0')):
             said = run(case, d, 'pyquda', grid=GRIDS[2], code=1, **arguments)
             lines = [line for line in said.splitlines() if text in line]
-            assert len(set(lines)) == 1 and lines[0].startswith('quark-quda: '), said  # once, if rank 0 is not 10 s late
+            assert len(lines) == 1 and lines[0].startswith('quark-quda: '), said
         said = case.run(d, 'pyquda', b, mpi=True, ranks=2, grid='1,1,1,1', code=1)
         assert 'a grid of 1,1,1,1 for 2 ranks' in said, said
         said = run(case, d, 'chroma', b, GRIDS[1], clover=case.clover(case.op, name='own'), late=2, code=1)

@@ -57,10 +57,11 @@ void qk_quda_end(int code) {
   qk_quda_abort(code);
 }
 
-/* All ranks come here with most errors. Rank 0 ends the others; one of them that still runs after a
- * while has found what rank 0 did not. */
+/* All ranks come here with most errors, and rank 0 ends the others. One that still runs after 20 s
+ * has found what rank 0 did not: so long, since rank 0 may be seconds late on a busy machine, and
+ * two ranks that speak say the same thing twice. */
 static void let_rank_0_speak(void) {
-  if (qk_quda_rank() != 0) sleep(10);
+  if (qk_quda_rank() != 0) sleep(20);
 }
 
 void qk_quda_refuse(const char *format, ...) {

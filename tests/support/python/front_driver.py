@@ -345,6 +345,13 @@ class Client:
         assert c['field_checksum'] == (block_checksum if self.blocks else checksum)(data)
         return np.frombuffer(data, dtype)
 
+    def result_of(self, request):
+        """The next result of this request; those of others on the way are dropped."""
+        result = self.expect('result')
+        while result.request != request:
+            result = self.expect('result')
+        return result
+
     def results(self, count):
         return sorted((self.expect('result') for _ in range(count)), key=lambda r: r.rhs)
 
