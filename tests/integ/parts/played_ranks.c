@@ -1,5 +1,5 @@
 /*
- * ranks.c: one process that plays the ranks of a program, each with a connection of its own, for
+ * played_ranks.c: one process that plays the ranks of a program, each with a connection of its own, for
  * test_ranks.py: ranks ENDPOINT local|socket LINKS X Y Z T
  *
  * LINKS is a file of links as they go over the wire, f64. Sends them in parts, and solves for the
@@ -27,7 +27,7 @@ static struct {
 } all;
 
 static void stop(const char *what, const quark_error_t *err) {
-  fprintf(stderr, "ranks: %s: %s\n", what, err ? err->text : "");
+  fprintf(stderr, "played_ranks: %s: %s\n", what, err ? err->text : "");
   exit(1);
 }
 
