@@ -1,6 +1,6 @@
 /*
- * played_ranks.c: one process that plays the ranks of a program, each with a connection of its own, for
- * test_ranks.py: ranks ENDPOINT local|socket LINKS X Y Z T
+ * played_ranks.c: one process that plays the ranks of a program, each with a connection of its
+ * own, for test_ranks.py: played_ranks ENDPOINT local|socket LINKS X Y Z T
  *
  * LINKS is a file of links as they go over the wire, f64. Sends them in parts, and solves for the
  * same sources whole and in parts: digest and solutions have to be the same to the last bit. One
