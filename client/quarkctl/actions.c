@@ -39,8 +39,8 @@ static const char *kind_of(const qk_param_t *p, char text[16]) {
 
 /* "(-4, 1e+06]"; of words their length. */
 static const char *range_of(const qk_param_t *p, char text[64]) {
-  snprintf(text, 64, p->type == QK_PARAM_WORD ? "%.0s%g to %g letters" : "%s%g, %g]",
-           p->above ? "(" : "[", p->least, p->most);
+  snprintf(text, 64, p->type == QK_PARAM_WORD ? "%.0s%g to %g letters" : "%s%g, %g%s",
+           p->above ? "(" : "[", p->least, p->most, p->below ? ")" : "]");
   return text;
 }
 
@@ -66,10 +66,10 @@ static void print_text(const qk_action_row_t *row) {
 
 /* count: of numbers that are a list of so many; of others it is not there. */
 static json_t *param_json(const qk_param_t *p) {
-  json_t *param =
-      json_pack("{s:s, s:s, s:o, s:o, s:b, s:s?, s:s?, s:s}", "key", p->key, "type", type_of(p),
-                "least", ctl_number(p->least), "most", ctl_number(p->most), "least_excluded",
-                p->above, "default", p->otherwise, "unit", p->unit, "help", p->help);
+  json_t *param = json_pack("{s:s, s:s, s:o, s:o, s:b, s:b, s:s?, s:s?, s:s}", "key", p->key,
+                            "type", type_of(p), "least", ctl_number(p->least), "most",
+                            ctl_number(p->most), "least_excluded", p->above, "most_excluded",
+                            p->below, "default", p->otherwise, "unit", p->unit, "help", p->help);
   if (p->count > 0) json_object_set_new(param, "count", json_integer(p->count));
   return param;
 }

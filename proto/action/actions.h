@@ -28,7 +28,7 @@ typedef struct qk_param {
   const char *key;
   qk_param_type_t type;
   double least, most;    /* of each number, both inclusive; of a WORD the length in bytes */
-  bool above;            /* `least` itself is outside */
+  bool above, below;     /* `least`, or `most`, itself is outside */
   int count;             /* REALS: how many numbers; 0: one or more */
   const char *otherwise; /* default as text; NULL: must be given */
   const char *unit;      /* NULL: it has none */

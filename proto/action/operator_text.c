@@ -56,7 +56,9 @@ typedef struct room {
 } room_t;
 
 static const char *wanted(const qk_param_t *p, char text[96]) {
-  const char *from = p->above ? "above" : "from", *to = p->above ? "and at most" : "to";
+  const char *from = p->above ? "above" : "from", *to = p->below   ? "and below"
+                                                        : p->above ? "and at most"
+                                                                   : "to";
   if (p->type == QK_PARAM_WORD)
     snprintf(text, 96, "must be %g to %g letters without blank, ';' and '='", p->least, p->most);
   else if (p->type == QK_PARAM_REALS)
@@ -69,7 +71,8 @@ static const char *wanted(const qk_param_t *p, char text[96]) {
 }
 
 static bool in_range(const qk_param_t *p, double x) {
-  return x >= p->least && x <= p->most && !(p->above && x == p->least);
+  return x >= p->least && x <= p->most && !(p->above && x == p->least) &&
+         !(p->below && x == p->most);
 }
 
 bool qk_action_takes(const qk_action_row_t *row, const char *key, double value, char why[QK_WHY]) {

@@ -507,10 +507,6 @@ static qk_status_t compose(const qk_action_params_t *params, qk_operator_t *base
 /* ---- the table of the action ----------------------------------------------------------------- */
 
 static qk_status_t check(const qk_values_t *v, qk_err_t *err) {
-  if (!(qk_value(v, "mass") < 1))
-    return qk_fail(err, QK_BAD_ARGUMENT, "mass = %.15g: must be below 1", qk_value(v, "mass"));
-  if (!(height(v) < 2))
-    return qk_fail(err, QK_BAD_ARGUMENT, "M = %.15g: must be below 2", height(v));
   return qk_links_check_apart(v, false, err);
 }
 

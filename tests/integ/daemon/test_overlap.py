@@ -165,6 +165,7 @@ def projected_eigenvectors_may_have_a_name(case):
         c.send(eigen_drop=qk.EigenDrop(name='low'))
         c.expect('setup')
         os.kill(s.engine.pid, signal.SIGKILL)
+        d.status_when(lambda now: now.state == qk.STATE_READY and now.engine.pid not in (0, s.engine.pid), setup='chiral')
         q, = solve(c, [b], tol=1e-8, setup='chiral')
         assert case.off(q, b) < 1.01e-8 and d.status(setup='chiral').setup.deflation.origin == 'low', case.off(q, b)
 

@@ -178,6 +178,8 @@ Test(operator_text, what_is_wrong_is_named_with_what_is_accepted) {
       {"wilson-clover", {{0}}, "wilson-clover needs mass (or kappa), csw: not given"},
       {"wilson-clover", {{"kappa", "0.1"}}, "wilson-clover needs csw: not given"},
       {"wilson", {{"mass", "-4"}}, "mass = -4: must be a number above -4 and at most 1e+06"},
+      {"overlap", {{"mass", "1"}, {"M", "1"}}, "mass = 1: must be a number above -1 and below 1"},
+      {"overlap", {{"mass", "0.1"}, {"M", "2"}}, "M = 2: must be a number above 0 and below 2"},
       {"wilson", {{"mass", "1.1e6"}}, "mass = 1.1e6: must be a number above -4"},
       {"wilson", {{"mass", "nan"}}, "mass = nan: must be a number above -4"},
       {"wilson", {{"mass", ""}}, "mass = : must be a number above -4"},

@@ -248,19 +248,10 @@ static qk_status_t create(const char *gauge, const char *text, double mass, qk_e
   return status;
 }
 
-Test(overlap, what_it_cannot_be_is_refused) {
-  static const struct {
-    const char *gauge, *text, *why;
-  } bad[] = {
-      {weak, "overlap;mass=1;M=1.3", "mass = 1: must be below 1"},
-      {weak, "overlap;mass=0.1;M=2", "M = 2: must be below 2"},
-      {weak, "overlap;mass=0.1;M=1.3;modes=288", "modes = 288: at most 287 on this lattice"},
-  };
-  for (int i = 0; i < 3; i++) {
-    qk_err_t err = {0};
-    cr_expect_eq(create(bad[i].gauge, bad[i].text, 0, &err), QK_BAD_ARGUMENT, "%s", bad[i].text);
-    cr_expect(strstr(err.text, bad[i].why), "%s: %s", bad[i].text, err.text);
-  }
+Test(overlap, more_modes_than_the_lattice_has_are_refused) {
+  qk_err_t err = {0};
+  cr_expect_eq(create(weak, "overlap;mass=0.1;M=1.3;modes=288", 0, &err), QK_BAD_ARGUMENT);
+  cr_expect(strstr(err.text, "modes = 288: at most 287 on this lattice"), "%s", err.text);
 }
 
 /* Free fields with M = 0: H has zero modes, sgn(H) is not defined. */
