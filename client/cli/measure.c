@@ -305,6 +305,16 @@ static bool is_of_walls(const ctl_measurement_t *what) {
   return true;
 }
 
+/* Not refused: a little of it is harmless. */
+static void warn_of_smearing(const ctl_measurement_t *what) {
+  if (what->params.smear.steps == 0 && what->sink.steps == 0) return;
+  if (is_of_walls(what)) return;
+  ctl_complain("warning: %s: smearing goes from site to site with one sign, where mesons of "
+               "staggered fermions but the pion change theirs: the wider it is, the more of them "
+               "averages to zero (docs/physics.md)",
+               what->params.smear.steps > 0 ? "--smear" : "--smear-sink");
+}
+
 /* What there is of colour vectors, and of them alone. */
 static int check_colour(const ctl_measurement_t *what, const quark_report_t *report) {
   const qk_shape_t shape = ctl_operator_shape(report);
@@ -327,6 +337,7 @@ static int check_colour(const ctl_measurement_t *what, const quark_report_t *rep
                    report->setup.name, report->setup.action);
     return EXIT_DATA;
   }
+  if (colour) warn_of_smearing(what);
   if (!colour || what->source.kind == QUARK_POINT || is_of_walls(what)) return 0;
   ctl_complain("--source=%s: of staggered fermions a wall makes the pion and nucleon_corner; all "
                "other mesons average to zero, as each site would need a sign of its own: they need "

@@ -243,11 +243,9 @@ static const qk_option_row_t rows[] = {
          "propagator, sequential, solve, apply: file:PATH[,offset=N] instead of --out; the daemon "
          "writes the fields to this file, in the format of the data channel"},
     {"masses", QK_OPTION_TAKEN, .form = "M1,M2,...", .take = take_masses,
-     .help = "propagator, solve, correlator: of staggered fermions, propagator and solve: of "
-             "overlap, too, up to 16 masses in "
-             "place of "
-             "that of the setup, from one Krylov space; a file each, OUT with _mM1, _mM2, ... "
-             "before its ending"},
+     .help = "propagator, solve, correlator: of staggered and overlap fermions up to 16 masses in "
+             "place of that of the setup, from one Krylov space; a file each, OUT with _mM1, _mM2, "
+             "... before its ending"},
     {"five-d", QK_OPTION_FLAG, AT(params.five_d),
      .help = "propagator, solve: of domain wall fermions the solution of M x = b on all slices of "
              "the fifth dimension, and --in of such fields; HDF5 only"},

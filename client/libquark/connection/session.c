@@ -180,7 +180,8 @@ void quark__session_welcome_locked(quark_connection_t *conn, const Quark__Welcom
   if (!conn->was_open) conn->resumed = m->resumed;
   if (conn->was_open && !m->resumed)
     conn->on->forgotten(conn, QUARK_ENGINE_LOST,
-                        "the daemon was restarted or the lease ran out: submit again");
+                        "the session has ended: the daemon was restarted, the lease ran out, or "
+                        "quarkctl cancel ended it: submit again");
   const char *chosen = choose_endpoint(conn, m);
   conn->extra_data = strcmp(chosen, m->data_endpoint) != 0;
   char *endpoint = data_endpoint(conn->endpoint, chosen);

@@ -1,6 +1,7 @@
 """Propagators that the daemon keeps: their columns, correlators and sequential sources."""
 from __future__ import annotations
 
+import warnings
 import weakref
 from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Sequence, Set, Tuple, Union
 
@@ -156,7 +157,7 @@ class Propagator:
             raise ValueError('%d contractions at %d momenta: must be at most 512, and 1 to 128' % (len(raw), len(at)))
         colour = self.report.colour_alone
         if colour:
-            self._check_colour(wanted, anti)
+            self._check_colour(wanted, anti, sink)
         elif any(c.kind == lib.QUARK_CORNER or c.name in contract.TASTES for c in wanted):
             raise ValueError('channels: nucleon_corner and pions by taste are for fields with colour alone; nucleon and pion are those of quarks with spin')
         if any(len(p) != 3 for p in at):
@@ -171,7 +172,7 @@ class Propagator:
         found = {c.name: Correlator(c.name, made[c.name], tuple(at), c.form(colour)) for c in wanted}
         return Correlators(found, self._about(wanted, sink))
 
-    def _check_colour(self, wanted: Sequence[contract.Channel], anti: Optional[Propagator]) -> None:
+    def _check_colour(self, wanted: Sequence[contract.Channel], anti: Optional[Propagator], sink: Optional[Gauss]) -> None:
         walls = [self.source, (anti or self).source]
         if any(c.kind not in (lib.QUARK_MESON, lib.QUARK_CORNER) or max(c.shifts) > 7 for c in wanted):
             raise ValueError('channels: fields with colour alone make local mesons, pion, a4, a0, rho, rho_t, a1, b1, those whose spin and taste differ in '
@@ -181,6 +182,9 @@ class Propagator:
         if all(s.kind == 'wall' for s in walls) and len({tuple(s[k] for k in ('px', 'py', 'pz')) for s in walls}) == 1 and not all(c.is_of_walls for c in wanted):
             raise ValueError('channels: of staggered fermions %s makes the pion and nucleon_corner; all other mesons average to zero, as each site would need '
                              'a sign of its own: they need a point source, or an antiquark of a wall of another momentum' % self.source)
+        if (self.source.smearing or sink) and not all(c.is_of_walls for c in wanted):
+            warnings.warn('smearing goes from site to site with one sign, where mesons of staggered fermions but the pion change theirs: '
+                          'the wider it is, the more of them averages to zero', stacklevel=3)
 
     def _contract_shifts(self, raw: List[contract.Raw], momenta: Sequence[Tuple[int, ...]], anti: Optional[Propagator], sink: Optional[Gauss],
                          patience: Optional[float]) -> contract.Complex:

@@ -54,6 +54,8 @@ static const struct argp_option rows[] = {
 
 static void parse_end(struct argp_state *state, options_t *o) {
   if (o->gauge == NULL) argp_error(state, "--gauge is needed");
+  if (o->tool.in != NULL && o->tool.out != NULL && qk_file_is_same(o->tool.in, o->tool.out))
+    argp_error(state, "OUT = %s: is IN, too, which would be lost", o->tool.out);
   if (o->transform == NULL) return;
   if (o->tool.json) qk_tool_need_utf8(state, o->transform);
   qk_tool_need_target(state, "--transform", o->transform);

@@ -2,6 +2,7 @@
 import asyncio
 import sys
 import time
+import warnings
 
 from cli_case import DIMS, StaggeredCase, h5py, np, tap
 import quarkd
@@ -117,7 +118,10 @@ def tastes_are_those_of_quarkctl(case):
                 out = d.path('c.h5')
                 assert d.ctl('correlator', '--source=point:1,2,3,5', '--channels=tastes,gx-gxgy,a0', '--tol=1e-12', *how, '--out', out).code == 0
                 [want] = quarkd.io.read_correlators(out if how != ('--masses=0.05',) else d.path('c_m0.05.h5'))
-                found = prop.correlator('tastes,gx-gxgy,a0', sink=sink)
+                with warnings.catch_warnings(record=True) as told:
+                    warnings.simplefilter('always')
+                    found = prop.correlator('tastes,gx-gxgy,a0', sink=sink)
+                assert ['smearing goes from site to site' in str(w.message) for w in told] == [True] * (smeared[0] in how), (how, told)
                 assert list(found) == list(want) and len(found) == 10
                 for name, c in found.items():
                     assert np.abs(c.values - want[name].values).max() < 1e-9 * np.abs(want[name].values).max(), (how, name)

@@ -176,12 +176,13 @@ def wrong_usage_and_files_that_fail_are_told(exe):
                      [good, '--random-start=x', WEAK, out], [good, '--transform=' + out, WEAK, out], [good, WEAK, out, 'x']):
             done = call(exe, 'fix', *args)
             assert done.returncode == USAGE and done.stderr and not done.stdout, (args, done)
-        assert call(exe, 'fix', good, out, out).returncode == DATA_ERROR
+        assert call(exe, 'fix', good, out, folder + '/other.lime').returncode == DATA_ERROR
         other = os.path.join(folder, '.', 'out.lime')  # the same file by another name
         for args, said in (([WEAK, '/nonexistent/x.lime'], 'No such file'), (['--transform=/nonexistent/g', WEAK, out], 'No such file'),
                            (['--format=ildg', WEAK, '/dev/null'], 'not a regular file'), ([WEAK, folder], 'not a regular file'),
                            (['--transform=', WEAK, out], 'empty'), (['--transform=/dev/null', WEAK, out], 'not a regular file'),
-                           (['--transform=' + other, WEAK, out], 'is OUT, too'), (['--transform=' + other, out, WEAK], 'is IN, too')):
+                           (['--transform=' + other, WEAK, out], 'is OUT, too'), (['--transform=' + other, out, WEAK], 'is IN, too'),
+                           ([out, other], 'is IN, too')):
             done = call(exe, 'fix', good, *(['--format=ildg'] if args[-1] in (folder, WEAK) else []), *args)
             assert done.returncode == USAGE and said in done.stderr, (args, done)
         assert not os.listdir(folder)
