@@ -305,13 +305,13 @@ static bool is_of_walls(const ctl_measurement_t *what) {
   return true;
 }
 
-/* Not refused: a little of it is harmless. */
+/* Only a warning, since narrow smearing leaves a signal. */
 static void warn_of_smearing(const ctl_measurement_t *what) {
   if (what->params.smear.steps == 0 && what->sink.steps == 0) return;
   if (is_of_walls(what)) return;
-  ctl_complain("warning: %s: smearing goes from site to site with one sign, where mesons of "
-               "staggered fermions but the pion change theirs: the wider it is, the more of them "
-               "averages to zero (docs/physics.md)",
+  ctl_complain("warning: %s: smearing mixes even and odd sites, on which all staggered mesons but "
+               "the pion have different signs: the wider the smearing, the more they average to "
+               "zero (docs/physics.md)",
                what->params.smear.steps > 0 ? "--smear" : "--smear-sink");
 }
 

@@ -32,8 +32,9 @@ static const qk_option_row_t cancel_rows[] = {
     {"client", QK_OPTION_TAKEN, .form = "ID", .take = take_client,
      .help = "client id of the requests, as propagator and solve show it (required)"},
     {"request", QK_OPTION_UINT64, AT(request), "NUMBER", .min = 1, .max = 0x1p64,
-     .help = "only this request; default: end the client's session with all its requests. A "
-             "command that has not sent all of its right-hand sides opens another and sends them"},
+     .help =
+         "only this request; default: end the client's session with all its requests. A "
+         "command that has not sent all of its right-hand sides opens another one and sends them"},
     {"rhs", QK_OPTION_TAKEN, .form = "INDEX", .take = take_rhs,
      .help = "only this right-hand side of the request"},
     {NULL, QK_OPTION_TABLE, offsetof(options_t, common), .table = &ctl_common_table},

@@ -173,18 +173,18 @@ class Propagator:
         return Correlators(found, self._about(wanted, sink))
 
     def _check_colour(self, wanted: Sequence[contract.Channel], anti: Optional[Propagator], sink: Optional[Gauss]) -> None:
-        walls = [self.source, (anti or self).source]
+        ends = [self.source, (anti or self).source]
         if any(c.kind not in (lib.QUARK_MESON, lib.QUARK_CORNER) or max(c.shifts) > 7 for c in wanted):
             raise ValueError('channels: fields with colour alone make local mesons, pion, a4, a0, rho, rho_t, a1, b1, those whose spin and taste differ in '
                              'x, y or z, not in t (tastes, g5-gxgt), and nucleon_corner')
         if self.source.kind != 'point' and any(any(c.shifts) for c in wanted):
             raise ValueError('channels: tastes that are not local need a point source, not %s: of others each site would need a sign of its own' % self.source)
-        if all(s.kind == 'wall' for s in walls) and len({tuple(s[k] for k in ('px', 'py', 'pz')) for s in walls}) == 1 and not all(c.is_of_walls for c in wanted):
+        if all(s.kind == 'wall' for s in ends) and len({tuple(s[k] for k in ('px', 'py', 'pz')) for s in ends}) == 1 and not all(c.is_of_walls for c in wanted):
             raise ValueError('channels: of staggered fermions %s makes the pion and nucleon_corner; all other mesons average to zero, as each site would need '
                              'a sign of its own: they need a point source, or an antiquark of a wall of another momentum' % self.source)
-        if (self.source.smearing or sink) and not all(c.is_of_walls for c in wanted):
-            warnings.warn('smearing goes from site to site with one sign, where mesons of staggered fermions but the pion change theirs: '
-                          'the wider it is, the more of them averages to zero', stacklevel=3)
+        if (sink or any(s.smearing for s in ends)) and not all(c.is_of_walls for c in wanted):
+            warnings.warn('smearing mixes even and odd sites, on which all staggered mesons but the pion have different signs: '
+                          'the wider the smearing, the more they average to zero', stacklevel=3)
 
     def _contract_shifts(self, raw: List[contract.Raw], momenta: Sequence[Tuple[int, ...]], anti: Optional[Propagator], sink: Optional[Gauss],
                          patience: Optional[float]) -> contract.Complex:

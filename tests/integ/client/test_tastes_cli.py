@@ -120,7 +120,7 @@ def they_do_not_depend_on_the_gauge(case):
                 both = []
                 for more in (), how:
                     done = d.ctl('correlator', '--source=point:1,2,3,5', '--channels=tastes', '--tol=1e-12', *more, '--out', d.path('c.h5'))
-                    assert done.code == 0 and ('warning: --smear: smearing goes from site to site' in done.err) == bool(more), done
+                    assert done.code == 0 and ('warning: --smear: smearing mixes even and odd sites' in done.err) == bool(more), done
                     both.append(shown(d, d.path('c.h5')))
                 found.append(both)
     for one, other in zip(*found):

@@ -121,7 +121,7 @@ def tastes_are_those_of_quarkctl(case):
                 with warnings.catch_warnings(record=True) as told:
                     warnings.simplefilter('always')
                     found = prop.correlator('tastes,gx-gxgy,a0', sink=sink)
-                assert ['smearing goes from site to site' in str(w.message) for w in told] == [True] * (smeared[0] in how), (how, told)
+                assert ['smearing mixes even and odd sites' in str(w.message) for w in told] == [True] * (smeared[0] in how), (how, told)
                 assert list(found) == list(want) and len(found) == 10
                 for name, c in found.items():
                     assert np.abs(c.values - want[name].values).max() < 1e-9 * np.abs(want[name].values).max(), (how, name)
